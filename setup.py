@@ -1,0 +1,111 @@
+"""Builds the one shared library, torch_reduce/_C.so, against the installed torch.
+
+CUDA kernels are built when torch has CUDA and nvcc is found; a GPU is not needed. Environment:
+    GPUREDUCE_CUDA=0|1      leave the CUDA kernels out, or insist on them
+    TORCH_CUDA_ARCH_LIST    architectures; by default the present GPU's own, else DEFAULT_ARCHITECTURES
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+from setuptools import setup
+
+try:
+    import torch
+    from torch.utils import cpp_extension
+except ImportError as error:
+    sys.exit(f"gpureduce is built against the torch that you use ({error}). Type: pip install --no-build-isolation .")
+
+ROOT = Path(__file__).resolve().parent
+DEFAULT_ARCHITECTURES = "7.5 8.0 8.6 8.9 9.0 10.0 12.0+PTX"
+
+# Flags are numerics: no contraction to fma and no fast-math, so that every device computes the same bits.
+# -fopenmp is for at::parallel_for; it is not passed to the linker, so that torch's own OpenMP runtime is the one used.
+HOST_FLAGS = ["-O3", "-ffp-contract=off", "-fvisibility=hidden", "-fopenmp", "-g0", "-Wno-psabi"]
+HOST_FLAGS += ["-fno-trapping-math", "-fno-math-errno"]  # lets conversions vectorise; changes no value
+NVCC_FLAGS = ["-O3", "--fmad=false", "--threads=2", *(f"-Xcompiler={flag}" for flag in HOST_FLAGS)]
+
+
+def find_toolkit() -> str | None:
+    """Where the CUDA toolkit is: torch's guess, unless that is a folder with no more than a wrapper of nvcc in it."""
+    homes = [home for home in (cpp_extension.CUDA_HOME, "/usr/local/cuda") if home and Path(home, "bin/nvcc").exists()]
+    complete = [home for home in homes if Path(home, "include/cuda_runtime_api.h").exists()]
+    return next(iter(complete + homes), None)
+
+
+def use_cuda() -> bool:
+    """Whether to build the CUDA kernels: GPUREDUCE_CUDA if set, else whether torch and the toolkit can."""
+    wanted = os.environ.get("GPUREDUCE_CUDA", "")
+    if wanted not in ("", "0", "1"):
+        sys.exit(f"gpureduce: GPUREDUCE_CUDA must be 0 or 1, got {wanted!r}")
+    if wanted == "1" and torch.version.cuda is None:
+        sys.exit(f"gpureduce: GPUREDUCE_CUDA=1, but torch {torch.__version__} is built without CUDA")
+    if wanted == "1" and find_toolkit() is None:
+        sys.exit("gpureduce: GPUREDUCE_CUDA=1, but no nvcc is found; set CUDA_HOME to the CUDA toolkit")
+    return wanted != "0" and torch.version.cuda is not None and find_toolkit() is not None
+
+
+def architectures() -> str:
+    """The architectures to build for, in the form of TORCH_CUDA_ARCH_LIST."""
+    chosen = os.environ.get("TORCH_CUDA_ARCH_LIST")
+    if chosen:
+        return chosen
+    present = {torch.cuda.get_device_capability(i) for i in range(torch.cuda.device_count())}
+    return " ".join(f"{major}.{minor}" for major, minor in sorted(present)) or DEFAULT_ARCHITECTURES
+
+
+def sources(cuda: bool) -> list[str]:
+    """Every source file of the build; without CUDA, one file that says so in place of the CUDA kernels."""
+    found = [*ROOT.glob("csrc/core/*.cpp"), *ROOT.glob("csrc/cpu/*.cpp"), *ROOT.glob("csrc/torch/*.cpp")]
+    if cuda:
+        found += ROOT.glob("csrc/cuda/*.cu")
+        found += ROOT.glob("csrc/cuda/*.cpp")
+    left_out = "without_cuda" if cuda else "cuda"
+    kept = [path for path in found if not (path.parent.name == "torch" and path.stem.startswith(left_out))]
+    return sorted(str(path.relative_to(ROOT)) for path in kept)
+
+
+class BuildExtension(cpp_extension.BuildExtension):
+    """Leaves a stamp beside the library that says what it was built for."""
+
+    def run(self) -> None:
+        super().run()
+        stamp = {
+            "version": self.distribution.get_version(),
+            "torch": torch.__version__,
+            "cuda": torch.version.cuda if CUDA else None,
+            "architectures": os.environ["TORCH_CUDA_ARCH_LIST"].replace(";", " ").split() if CUDA else [],
+        }
+        library = Path(self.get_ext_fullpath("torch_reduce._C"))
+        library.with_name("_build.json").write_text(json.dumps(stamp, indent=4) + "\n")
+
+
+CUDA = use_cuda()
+if CUDA:
+    cpp_extension.CUDA_HOME = find_toolkit()
+    os.environ["TORCH_CUDA_ARCH_LIST"] = architectures()
+print(f"gpureduce: building for torch {torch.__version__},", end=" ")
+print(f"CUDA {torch.version.cuda}, architectures {os.environ['TORCH_CUDA_ARCH_LIST']}" if CUDA else "CPU only")
+
+make_extension = cpp_extension.CUDAExtension if CUDA else cpp_extension.CppExtension
+extension = make_extension(
+    "torch_reduce._C",
+    sources(CUDA),
+    depends=sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("csrc/**/*.*h")),
+    extra_compile_args={"cxx": HOST_FLAGS, "nvcc": NVCC_FLAGS},
+    # Named, because some toolchains link libstdc++ statically by default: an exception that left this library would
+    # then be thrown by one copy of the runtime and caught by another, torch's, which crashes.
+    extra_link_args=["-l:libstdc++.so.6"],
+    # The library is loaded by torch.ops.load_library and uses no Python symbols: this leaves libtorch_python out.
+    py_limited_api=True,
+)
+
+setup(
+    ext_modules=[extension],
+    cmdclass={"build_ext": BuildExtension.with_options(no_python_abi_suffix=True)},
+    options={"bdist_wheel": {"py_limited_api": "cp310"}},
+)
