@@ -1,0 +1,281 @@
+#include "plan.h"
+
+#include <algorithm>
+
+namespace gpureduce {
+namespace {
+
+constexpr int kWarp = 32;
+constexpr int kMaxThreads = 512;     // of a block; what the kernels are compiled for
+constexpr int kBlocksPerSm = 2;      // of kMaxThreads threads and 64 registers each
+constexpr int kColumnThreads = 256;  // of a block of column.cu
+constexpr int kColumnLevels = 5;     // of the counters that column.cu keeps in shared memory
+constexpr int kFastAxes = 4;         // axes that the kernels with vector loads take
+constexpr int64_t kMaxFold = 32768;  // chunks that a block folds
+constexpr int64_t kMaxGridY = 65535;
+constexpr int64_t kSharedBytes = 48 << 10;  // of a block, without asking for more
+constexpr int64_t kLineBytes = 128;         // of the cache
+constexpr int64_t kNarrowBytes = 64;        // a row of narrow_column
+constexpr int64_t kNarrowBatch = 4;         // tiles of it that fold together
+constexpr int64_t kNarrowStages = 3;        // tiles of it in shared memory
+constexpr int64_t kNarrowLevels = 32;       // of its counters
+constexpr int64_t kNarrowBlocksPerSm = 5;
+constexpr int64_t kNarrowSharedBytes = 44 << 10;
+constexpr int64_t kNarrowTileBytes = 12 << 10;
+
+int64_t pick(int forced, int64_t chosen) { return forced > 0 ? forced : chosen; }
+
+struct Accumulator {
+    int bytes;
+    bool order_free;
+    int mailbox_bytes() const { return 2 * bytes; }  // every 4 bytes travel with a mark
+};
+
+Accumulator accumulator_of(const Problem& p) {
+    Accumulator found{};
+    OpKey const key{p.op, p.in, p.accumulate};
+    visit_first(
+        AllOps{}, [&](auto op) { return op.key == key; },
+        [&](auto op) { found = {int(sizeof(typename decltype(op)::acc)), decltype(op)::order_free}; });
+    return found;
+}
+
+bool strides_fit_vectors(const AxisList& axes, int count, int element_bytes) {
+    for (int i = 0; i < count; ++i)
+        if (axes.axis[i].stride * element_bytes % kVectorBytes != 0) return false;
+    return true;
+}
+
+Loader row_loader(const Problem& p, int element_bytes) {
+    bool const flat = p.reduced.count == 0 || (p.reduced.count == 1 && p.reduced.last().stride == 1);
+    if (!flat || p.kept.count > kFastAxes) return Loader::gather;
+    bool const aligned = p.misalignment == 0 && strides_fit_vectors(p.kept, p.kept.count, element_bytes);
+    return aligned ? Loader::vector : Loader::unaligned;
+}
+
+int64_t previous_power_of_two(int64_t n) { return next_power_of_two(n + 1) / 2; }
+
+// Doubles the chunk until the chunks of one reduction fit the mailbox and one block can fold them.
+void set_chunks(Plan& plan, int64_t leaves, int64_t bytes_per_chunk) {
+    for (;; plan.chunk_leaves *= 2) {
+        plan.chunks = std::max<int64_t>(1, ceil_div(leaves, plan.chunk_leaves));
+        bool const fits = plan.chunks <= kMaxFold && plan.chunks * bytes_per_chunk <= kMaxMailboxBytes;
+        if (plan.chunks == 1 || fits) return;
+    }
+}
+
+void plan_short_row(Plan& plan, const Problem& p, int element_components, const Geometry& force) {
+    plan.path = Path::short_row;
+    plan.lanes_per_row = int(next_power_of_two(std::max<int64_t>(1, ceil_div(p.n, element_components))));
+    plan.rows_per_group = int(pick(force.rows_per_group, 4));
+    plan.threads = int(std::min<int64_t>(pick(force.threads, 256), kMaxThreads));
+    int64_t const rows_per_block = int64_t(plan.threads / plan.lanes_per_row) * plan.rows_per_group;
+    plan.grid_x = ceil_div(p.outputs, rows_per_block);
+}
+
+void plan_warp_row(Plan& plan, const Problem& p, const Geometry& force) {
+    plan.path = Path::warp_row;
+    plan.threads = int(std::min<int64_t>(pick(force.threads, p.outputs == 1 ? kWarp : 256), kMaxThreads));
+    plan.grid_x = ceil_div(p.outputs, plan.threads / kWarp);
+}
+
+// Chunks of 16 to 256 leaves, so that a GPU gets at least two blocks an SM where there is work for them, and many small
+// ones where there is more: their order keeps the reads of all SMs close together in memory, and none of them ends late.
+// H200, fp32, in bench/results: 16,384 elements in one block of 32 leaves 2.67 us, in two 3.22; 10M in chunks of 64 12.5,
+// of 16 12.9, of 128 13.0; 2^30 in chunks of 256 940, of 1,024 943, in one wave of 8,192 949.
+void plan_block_row(Plan& plan, const Problem& p, int64_t leaves, const DeviceTraits& device, Accumulator acc,
+                    const Geometry& force) {
+    // Integers fold once a block, not once a leaf: one wave of large chunks suits them better.
+    int64_t const blocks = int64_t(device.sm_count) * kBlocksPerSm * (acc.order_free ? 1 : 2);
+    int64_t const most = acc.order_free ? 4096 : 256;
+    int64_t const share = next_power_of_two(ceil_div(leaves * p.outputs, blocks));
+    plan.path = Path::block_row;
+    plan.chunk_leaves = leaves <= kWarp ? kWarp : std::clamp<int64_t>(share, 16, most);
+    plan.chunk_leaves = std::min(pick(force.chunk_leaves, plan.chunk_leaves), next_power_of_two(leaves));
+    set_chunks(plan, leaves, acc.mailbox_bytes());
+    // Half-sized blocks overlap better with each other; a single row has too few of them to care. float16 needs so many
+    // registers that only half-sized ones come in pairs.
+    bool const single = p.outputs == 1 && plan.chunk_leaves > 64 && p.in != DType::float16;
+    bool const large_blocks = leaves <= kWarp || single;
+    int64_t const most_warps = (large_blocks ? kMaxThreads : kMaxThreads / 2) / kWarp;
+    int64_t const warps = std::min({leaves, plan.chunk_leaves, most_warps});
+    plan.threads = int(std::min<int64_t>(pick(force.threads, next_power_of_two(warps) * kWarp), kMaxThreads));
+    plan.grid_x = plan.chunks;
+    plan.grid_y = std::min(p.outputs, kMaxGridY);  // rows in one launch
+    if (plan.chunks == 1) return;
+    plan.grid_y = std::min(plan.grid_y, kMaxMailboxBytes / (plan.chunks * acc.mailbox_bytes()));
+    plan.mailbox_bytes = plan.grid_y * plan.chunks * acc.mailbox_bytes();
+}
+
+void plan_row(Plan& plan, const Problem& p, const DeviceTraits& device, Accumulator acc, const Geometry& force) {
+    int const element_bytes = dtype_info(p.in).bytes;
+    int64_t const leaves = leaves_of(Family::row, element_bytes, p.n);
+    int64_t const short_limit = int64_t(kLanes) * components_of(element_bytes);
+    plan.loader = row_loader(p, element_bytes);
+    int64_t const warps = int64_t(device.sm_count) * kBlocksPerSm * (kMaxThreads / kWarp);
+    bool const enough_rows = p.outputs >= warps / 2;
+    Path path = p.n <= short_limit                             ? Path::short_row
+                : leaves <= 2 || (leaves <= 32 && enough_rows) ? Path::warp_row
+                                                               : Path::block_row;
+    Path const forced = Path(std::max(0, force.path - 1));
+    if (force.path > 0 && p.n > 0) {
+        bool const allowed = forced == Path::block_row || (forced == Path::warp_row && leaves <= 32) ||
+                             (forced == Path::short_row && p.n <= short_limit);
+        if (allowed) path = forced;
+    }
+    if (path == Path::short_row) return plan_short_row(plan, p, components_of(element_bytes), force);
+    if (path == Path::warp_row) return plan_warp_row(plan, p, force);
+    plan_block_row(plan, p, leaves, device, acc, force);
+}
+
+// Blocks of kColumnThreads that column.cu is compiled to fit on an SM.
+int column_blocks_per_sm(int unit_bytes) { return unit_bytes <= 16 ? 4 : unit_bytes <= 64 ? 3 : 2; }
+
+bool columns_fit_vectors(const Problem& p, int element_bytes) {
+    return p.kept.last().stride == 1 && p.kept.last().size % components_of(element_bytes) == 0 && p.misalignment == 0 &&
+           p.kept.count <= kFastAxes && p.reduced.count <= kFastAxes &&
+           strides_fit_vectors(p.kept, p.kept.count - 1, element_bytes) &&
+           strides_fit_vectors(p.reduced, p.reduced.count, element_bytes);
+}
+
+void plan_column(Plan& plan, const Problem& p, const DeviceTraits& device, Accumulator acc, const Geometry& force) {
+    int const element_bytes = dtype_info(p.in).bytes;
+    bool const vector = columns_fit_vectors(p, element_bytes);
+    plan.path = Path::column;
+    plan.loader = vector ? Loader::vector : Loader::gather;
+    plan.vector_columns = vector ? components_of(element_bytes) : 1;
+
+    int const unit_bytes = plan.vector_columns * acc.bytes;
+    int64_t const leaves = leaves_of(Family::column, element_bytes, p.n);
+    int64_t const columns = p.kept.last().size;
+    int64_t const units = columns / plan.vector_columns * (p.outputs / columns);  // one thread across each
+    int64_t const fitting = previous_power_of_two(kSharedBytes / (kColumnLevels * unit_bytes));
+    int64_t const most = std::min<int64_t>(kColumnThreads, fitting);
+    int64_t const threads = std::min<int64_t>(pick(force.threads, most), most);
+    int64_t const blocks = int64_t(device.sm_count) * column_blocks_per_sm(unit_bytes);
+
+    // Threads that have no unit of their own share the rows of others, as long as 128 bytes stay side by side.
+    int64_t const least_across = kLineBytes / (plan.vector_columns * element_bytes);
+    int64_t const wide = std::min(next_power_of_two(units), threads);
+    int64_t const shares = previous_power_of_two(std::max<int64_t>(1, blocks * threads / units));
+    int64_t const down = std::min({shares, next_power_of_two(leaves), threads / std::min(wide, least_across)});
+    plan.threads_across = int(std::min(pick(force.threads_across, std::min(wide, threads / down)), threads));
+    plan.threads = int(std::max<int64_t>(
+        kWarp, plan.threads_across * std::min(threads / plan.threads_across, next_power_of_two(leaves))));
+
+    int64_t const tiles = ceil_div(units, plan.threads_across);
+    int64_t const lanes_down = plan.threads / plan.threads_across;
+    int64_t const wanted = std::max<int64_t>(1, blocks / tiles);
+    plan.chunk_leaves = std::max(lanes_down, pick(force.chunk_leaves, next_power_of_two(ceil_div(leaves, wanted))));
+    int64_t const bytes_per_chunk = units * plan.vector_columns * acc.mailbox_bytes();
+    set_chunks(plan, leaves, bytes_per_chunk);
+    plan.grid_x = tiles;
+    plan.grid_y = plan.chunks;
+    plan.mailbox_bytes = plan.chunks > 1 ? plan.chunks * bytes_per_chunk : 0;
+}
+
+bool is_narrow(const Problem& p, int element_bytes) {
+    Axis const columns = p.kept.last();
+    return p.kept.count == 1 && columns.stride == 1 && p.reduced.count == 1 &&
+           p.reduced.last().stride == columns.size && p.misalignment == 0 &&
+           columns.size * element_bytes <= kNarrowBytes && p.n >= 4096;
+}
+
+void plan_narrow_column(Plan& plan, const Problem& p, const DeviceTraits& device, Accumulator acc,
+                        const Geometry& force) {
+    int const element_bytes = dtype_info(p.in).bytes;
+    int64_t const leaves = leaves_of(Family::column, element_bytes, p.n);
+    int64_t const columns = p.kept.last().size;
+    int64_t const leaf_bytes = columns * element_bytes * kColumnLeafRows;
+    plan.path = Path::narrow_column;
+    plan.threads = 256;
+    plan.tile_leaves = int(previous_power_of_two(std::max<int64_t>(16, kNarrowTileBytes / leaf_bytes)));
+    int64_t const leaf_results = kNarrowBatch * columns * acc.bytes;
+    int64_t const leaf_shared = kNarrowStages * leaf_bytes * (kColumnLeafRows + 1) / kColumnLeafRows + leaf_results;
+    int64_t const other_shared = columns * kNarrowLevels * acc.bytes;
+    while (plan.tile_leaves * leaf_shared + other_shared > kNarrowSharedBytes) plan.tile_leaves /= 2;
+    int64_t const wanted = int64_t(device.sm_count) * kNarrowBlocksPerSm;
+    plan.chunk_leaves = pick(force.chunk_leaves, next_power_of_two(ceil_div(leaves, wanted)));
+    plan.chunk_leaves = std::max<int64_t>(
+        {plan.chunk_leaves, kNarrowBatch * plan.tile_leaves, next_power_of_two(ceil_div(leaves, 4096))});
+    set_chunks(plan, leaves, columns * acc.mailbox_bytes());
+    plan.grid_x = plan.chunks;
+    plan.mailbox_bytes = plan.chunks > 1 ? plan.chunks * columns * acc.mailbox_bytes() : 0;
+}
+
+const char* name_of(Path path) {
+    constexpr const char* names[] = {"nothing", "short_row", "warp_row", "block_row", "column", "narrow_column"};
+    return names[int(path)];
+}
+const char* name_of(Loader loader) {
+    constexpr const char* names[] = {"vector", "unaligned", "gather"};
+    return names[int(loader)];
+}
+const char* name_of(Accumulate accumulate) {
+    constexpr const char* names[] = {"native", "compensated", "double"};
+    return names[int(accumulate)];
+}
+
+struct JsonObject {
+    std::string text = "{";
+    void key(const char* name) {
+        if (text.size() > 1) text += ", ";
+        text.append("\"").append(name).append("\": ");
+    }
+    void add(const char* name, const char* value) {
+        key(name);
+        text.append("\"").append(value).append("\"");
+    }
+    void add(const char* name, int64_t value) {
+        key(name);
+        text += std::to_string(value);
+    }
+};
+
+}  // namespace
+
+Plan make_plan(const Problem& p, const DeviceTraits& device, const Geometry& force) {
+    Plan plan;
+    if (p.outputs == 0) return plan;
+    Accumulator const acc = accumulator_of(p);
+    if (p.family == Family::row)
+        plan_row(plan, p, device, acc, force);
+    else if (is_narrow(p, dtype_info(p.in).bytes) && force.path != 1 + int(Path::column))
+        plan_narrow_column(plan, p, device, acc, force);
+    else
+        plan_column(plan, p, device, acc, force);
+    return plan;
+}
+
+std::string to_json(const Problem& p, const Plan& plan) {
+    DTypeInfo const in = dtype_info(p.in);
+    bool const row = p.family == Family::row;
+    JsonObject json;
+    json.add("op", "sum");
+    json.add("in", in.name);
+    json.add("out", dtype_info(p.out).name);
+    json.add("accumulate", name_of(p.accumulate));
+    json.add("family", row ? "row" : "column");
+    json.add("n", p.n);
+    json.add("outputs", p.outputs);
+    json.add("tree_version", kTreeVersion);
+    json.add("leaf_elements", row ? row_leaf_elements(in.bytes) : kColumnLeafRows);
+    json.add("leaves", leaves_of(p.family, in.bytes, p.n));
+    json.add("depth", tree_depth(p.family, in.bytes, p.n));
+    json.add("path", name_of(plan.path));
+    json.add("loader", name_of(plan.loader));
+    json.add("threads", plan.threads);
+    json.add("lanes_per_row", plan.lanes_per_row);
+    json.add("rows_per_group", plan.rows_per_group);
+    json.add("threads_across", plan.threads_across);
+    json.add("vector_columns", plan.vector_columns);
+    json.add("tile_leaves", plan.tile_leaves);
+    json.add("chunk_leaves", plan.chunk_leaves);
+    json.add("chunks", plan.chunks);
+    json.add("grid_x", plan.grid_x);
+    json.add("grid_y", plan.grid_y);
+    json.add("mailbox_bytes", plan.mailbox_bytes);
+    return json.text + "}";
+}
+
+}  // namespace gpureduce

@@ -1,0 +1,17 @@
+// The CPU engine's one entry.
+#pragma once
+
+#include <functional>
+
+#include "../core/shape.h"
+
+namespace gpureduce::cpu {
+
+// Runs body(begin, end) over disjoint ranges that cover [0, count), possibly on several threads, at least `grain` each.
+using ParallelFor =
+    std::function<void(int64_t count, int64_t grain, const std::function<void(int64_t begin, int64_t end)>& body)>;
+
+// Writes problem.outputs results to `out`, contiguous. `threads` is how many may run at once. False if no kernel fits.
+bool run(const Problem& problem, const void* in, void* out, int threads, const ParallelFor& parallel_for);
+
+}  // namespace gpureduce::cpu

@@ -1,0 +1,11 @@
+// The engine for the instruction set that the compiler targets by default.
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "../core/store.h"
+#include "run.h"
+
+namespace gpureduce::cpu::baseline {
+#include "engine.h"
+}
