@@ -1,0 +1,80 @@
+// Problem, Plan, Buffers -> a typed launch: the operator by its key, the loader by the plan.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+
+#include "fold.cuh"
+#include "kernels.h"
+
+namespace gpureduce::cuda {
+
+template <Loader L>
+struct LoaderTag {
+    static constexpr Loader loader = L;
+};
+
+// Calls launch(Op{}) for the problem's operator.
+template <class Launch>
+cudaError_t dispatch(const Problem& problem, Launch&& launch) {
+    OpKey const key{problem.op, problem.in, problem.accumulate};
+    bool const found = visit_first(AllOps{}, [&](auto op) { return op.key == key; }, launch);
+    return found ? cudaGetLastError() : cudaErrorInvalidValue;
+}
+
+// Calls launch(Op{}, LoaderTag{}) for the problem's operator and the plan's loader.
+template <class Launch>
+cudaError_t dispatch(const Problem& problem, const Plan& plan, Launch&& launch) {
+    return dispatch(problem, [&](auto op) {
+        switch (plan.loader) {
+            case Loader::vector: return launch(op, LoaderTag<Loader::vector>{});
+            case Loader::unaligned: return launch(op, LoaderTag<Loader::unaligned>{});
+            case Loader::gather: return launch(op, LoaderTag<Loader::gather>{});
+        }
+    });
+}
+
+inline const void* end_of(const Problem& p, const void* in) {
+    int64_t last = 0;
+    for (const AxisList* axes : {&p.kept, &p.reduced})
+        for (int d = 0; d < axes->count; ++d) last += (axes->axis[d].size - 1) * axes->axis[d].stride;
+    return static_cast<const char*>(in) + (last + 1) * dtype_info(p.in).bytes;
+}
+
+// Whether every 16-byte group of a row is one aligned run of memory.
+inline bool is_grouped(const Problem& p) {
+    int const bytes = dtype_info(p.in).bytes;
+    if (p.reduced.count == 0 || p.misalignment != 0) return false;
+    if (p.reduced.last().stride != 1 || p.reduced.last().size % components_of(bytes) != 0) return false;
+    auto const aligned = [&](const AxisList& axes, int count) {
+        for (int d = 0; d < count; ++d)
+            if (axes.axis[d].stride * bytes % kVectorBytes != 0) return false;
+        return true;
+    };
+    return aligned(p.kept, p.kept.count) && aligned(p.reduced, p.reduced.count - 1);
+}
+
+template <Loader L>
+RowArgs<L> row_args(const Problem& p, const Plan& plan, const Buffers& b) {
+    RowArgs<L> args{};
+    args.in = b.in;
+    args.in_end = end_of(p, b.in);
+    args.out = b.out;
+    args.mailbox = static_cast<unsigned long long*>(b.mailbox);
+    args.outputs = p.outputs;
+    args.n = p.n;
+    args.leaves = leaves_of(Family::row, dtype_info(p.in).bytes, p.n);
+    args.full_leaves = p.n / row_leaf_elements(dtype_info(p.in).bytes);
+    args.chunk_leaves = int(plan.chunk_leaves);
+    args.chunks = int(plan.chunks);
+    args.lanes_per_row = plan.lanes_per_row;
+    args.rows_per_group = plan.rows_per_group;
+    args.grouped = is_grouped(p);
+    args.out_type = p.out;
+    args.kept = decltype(args.kept)::of(p.kept, p.kept.count);
+    if (L == Loader::gather) args.reduced = decltype(args.reduced)::of(p.reduced, p.reduced.count);
+    return args;
+}
+
+}  // namespace gpureduce::cuda

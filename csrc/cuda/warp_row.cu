@@ -1,0 +1,37 @@
+// Rows of at most 32 leaves, when there are many of them.
+//
+// Who owns what: a warp owns a row and reads it leaf by leaf; lane i keeps the value of leaf i, so that the tree over the
+// leaves is one more fold of the lanes. Valid: in every lane. Moves: the input once. Barriers: none.
+#include "launch.cuh"
+
+namespace gpureduce::cuda {
+namespace {
+
+template <class Op, Loader L>
+__global__ void __launch_bounds__(kMaxThreads, min_blocks<Op>)
+    warp_row_kernel(const __grid_constant__ RowArgs<L> args) {
+    using E = typename Op::element;
+    using A = typename Op::acc;
+    int const warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
+    int64_t const row = int64_t(blockIdx.x) * (blockDim.x / kWarp) + warp;
+    if (row >= args.outputs) return;
+    RowReader<E, L> const reader(args, row);
+    A mine = Op::identity();
+    for_each_leaf<Op>(reader, 0, int(args.leaves), 0, 1, [&](int leaf, A value) {
+        if (Op::order_free || lane == leaf) mine = value;
+    });
+    A const total = fold_lanes<Op>(mine);
+    if (lane == 0) store_result<Op>(args.out, row, args.out_type, total, args.n);
+}
+
+}  // namespace
+
+cudaError_t run_warp_row(const Problem& problem, const Plan& plan, const Buffers& buffers) {
+    return dispatch(problem, plan, [&](auto op, auto tag) {
+        constexpr Loader loader = decltype(tag)::loader;
+        warp_row_kernel<decltype(op), loader>
+            <<<unsigned(plan.grid_x), plan.threads, 0, buffers.stream>>>(row_args<loader>(problem, plan, buffers));
+    });
+}
+
+}  // namespace gpureduce::cuda
