@@ -1,0 +1,66 @@
+// gpureduce::sum on CUDA.
+
+#include <ATen/EmptyTensor.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAGuard.h>
+
+#include <vector>
+
+#include "../cuda/run.h"
+#include "cuda_workspace.h"
+#include "reduce.h"
+#include "registration.h"
+
+namespace gpureduce::binding {
+namespace {
+
+std::vector<DeviceTraits> all_traits() {
+    std::vector<DeviceTraits> traits(c10::cuda::device_count());
+    for (int device = 0; device < int(traits.size()); ++device) {
+        DeviceTraits& found = traits[device];
+        C10_CUDA_CHECK(cudaDeviceGetAttribute(&found.sm_count, cudaDevAttrMultiProcessorCount, device));
+        C10_CUDA_CHECK(
+            cudaDeviceGetAttribute(&found.max_threads_per_sm, cudaDevAttrMaxThreadsPerMultiProcessor, device));
+    }
+    return traits;
+}
+
+// Of each device its own; asked once.
+const DeviceTraits& traits_of(c10::Device device) {
+    static std::vector<DeviceTraits> const traits = all_traits();
+    return traits[device.index()];
+}
+
+at::Tensor sum_cuda(const at::Tensor& self, at::OptionalIntArrayRef dim, bool keepdim,
+                    std::optional<at::ScalarType> dtype, std::optional<std::string_view> accumulate) {
+    Reduction const reduction = check_sum({self, dim, keepdim, dtype, accumulate});
+    c10::cuda::CUDAGuard const guard(self.device());
+    auto const input = input_of(self, reduction);
+    at::Tensor result = at::detail::empty_generic(result_sizes<at::DimVector>(self.sizes(), reduction),
+                                                  c10::cuda::CUDACachingAllocator::get(),
+                                                  c10::DispatchKeySet(c10::DispatchKey::CUDA), reduction.result, {});
+    if (result.numel() == 0) return result;
+
+    Problem const problem = problem_of(*input, reduction);
+    Plan const plan = plan_of(problem, traits_of(self.device()));
+    auto const stream = c10::cuda::getCurrentCUDAStream();
+    cuda::Buffers const buffers{input->const_data_ptr(), result.mutable_data_ptr(), mailbox_for(plan, stream),
+                                stream.stream()};
+    cudaError_t const error = cuda::run(problem, plan, buffers);
+    TORCH_CHECK(error == cudaSuccess, "gpureduce::sum: ", cudaGetErrorName(error), ": ", cudaGetErrorString(error));
+    return result;
+}
+
+std::string explain_cuda(const at::Tensor& self, at::OptionalIntArrayRef dim, bool keepdim,
+                         std::optional<at::ScalarType> dtype, std::optional<std::string_view> accumulate, int64_t sms) {
+    return explain_sum({self, dim, keepdim, dtype, accumulate}, sms, traits_of(self.device()));
+}
+
+const Registration cuda_kernels(c10::DispatchKey::CUDA, [](torch::Library& m) {
+    m.impl("sum", sum_cuda);
+    m.impl("_explain", explain_cuda);
+});
+
+}  // namespace
+}  // namespace gpureduce::binding

@@ -1,0 +1,13 @@
+"""Reductions for PyTorch at memory speed, with the same bits on every device, batch and run.
+
+Importing this package registers the operators, ``torch.ops.gpureduce.*``; their documented forms are below.
+"""
+
+from ._load import load_library
+
+load_library()
+
+from . import _vmap  # noqa: E402, F401  (registers with the operators, which have to be there first)
+from .ops import explain, sum  # noqa: E402
+
+__all__ = ["explain", "sum"]

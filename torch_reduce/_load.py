@@ -1,0 +1,43 @@
+"""Loads the operators' shared library, after a check that it was built for the torch that is running."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import torch
+
+PACKAGE = Path(__file__).resolve().parent
+LIBRARY = PACKAGE / "_C.so"
+STAMP = PACKAGE / "_build.json"
+
+
+def rebuild_command() -> str:
+    """What to type to build the library for the running torch."""
+    if (PACKAGE.parent / "setup.py").exists():
+        return f"cd {PACKAGE.parent} && {sys.executable} setup.py build_ext --inplace"
+    install = f"{sys.executable} -m pip install --no-build-isolation --no-deps --force-reinstall"
+    return f"{install} .  (in gpureduce's source folder)"
+
+
+def minor_version(version: str) -> tuple[str, ...]:
+    """("2", "14") of "2.14.1+cu130": the library is good for all torch releases that share it."""
+    return tuple(version.split(".")[:2])
+
+
+def load_library() -> None:
+    """Registers the operators with torch. Harmless when they are there already."""
+    if not (LIBRARY.exists() and STAMP.exists()):
+        raise ImportError(f"torch_reduce: {LIBRARY} is not built. Build it with:\n    {rebuild_command()}")
+    built = json.loads(STAMP.read_text())
+    what = f"torch_reduce: {LIBRARY.name} was built for torch {built['torch']}, CUDA {built['cuda']}"
+    running = f"torch {torch.__version__}, CUDA {torch.version.cuda} is running"
+    if minor_version(built["torch"]) != minor_version(torch.__version__):
+        raise ImportError(f"{what}, but {running}. Rebuild it with:\n    {rebuild_command()}")
+    try:
+        torch.ops.load_library(str(LIBRARY))  # type: ignore[no-untyped-call]
+    except OSError as error:
+        raise ImportError(
+            f"{what}, and cannot be loaded: {error}\n{running}. Rebuild it with:\n    {rebuild_command()}"
+        ) from error
