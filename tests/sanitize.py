@@ -1,0 +1,96 @@
+"""Every path, loader and dtype once on CUDA at small sizes, for compute-sanitizer:
+
+    compute-sanitizer --tool memcheck  --error-exitcode 1 python -m tests.sanitize
+    compute-sanitizer --tool racecheck --error-exitcode 1 python -m tests.sanitize
+
+Results are compared with the CPU's, and the paths and loaders seen are printed: it fails if one was not reached.
+"""
+
+import itertools
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+
+import torch
+
+from tests import common
+
+SHORT_ROW, WARP_ROW, BLOCK_ROW = 2, 3, 4
+PATHS = {"short_row", "warp_row", "block_row", "column", "narrow_column"}
+LOADERS = {"vector", "unaligned", "gather"}
+seen_paths, seen_loaders, calls = set(), set(), 0
+
+
+def force(path=0, threads=0, chunk_leaves=0, threads_across=0, rows_per_group=0):
+    torch.ops.gpureduce._force_geometry(path, threads, chunk_leaves, threads_across, rows_per_group)
+
+
+def check(x, dim, view=lambda t: t, **options):
+    """One call on CUDA against the CPU; view makes the layout on each side."""
+    global calls
+    there, here = view(x.cuda()), view(x)
+    plan = common.description(there, dim, **options)
+    got, want = common.op(there, dim, **options), common.op(here, dim, **options)
+    common.assert_same_bits(got.cpu(), want, f"{plan}")
+    seen_paths.add(plan["path"])
+    seen_loaders.add(plan["loader"])
+    calls += 1
+
+
+def rows(dtype):
+    leaf = common.leaf_elements(dtype)
+    for n, offset in itertools.product((1, 33, leaf - 1, 3 * leaf + 5), (0, 1)):
+        x = common.random_data(2 * n + offset, dtype, seed=n)
+        for path, threads, chunk in ((SHORT_ROW, 128, 0), (WARP_ROW, 64, 0), (BLOCK_ROW, 64, 1), (BLOCK_ROW, 128, 2)):
+            force(path=path, threads=threads, chunk_leaves=chunk)
+            check(x, 1, lambda t, n=n, offset=offset: t[offset:].view(2, n))
+
+
+def columns(dtype):
+    for height, width in ((3, 5), (9, 32), (70, 7)):
+        x = common.random_data((2, height, width), dtype, seed=height)
+        for threads, across, chunk in ((64, 4, 1), (128, 32, 2)):
+            force(threads=threads, threads_across=across, chunk_leaves=chunk)
+            check(x, 1)
+
+
+def narrow_columns(dtype):
+    for width in (1 + 16 // dtype.itemsize, max(1, 32 // dtype.itemsize)):
+        x = common.random_data((5003, width), dtype, seed=width)
+        for chunk in (0, 128):
+            force(chunk_leaves=chunk)
+            check(x, 0)
+
+
+def layouts(dtype):
+    force()
+    x = common.random_data(24 * 70, dtype, seed=2)
+    for layout, dim in itertools.product(("gapped", "middle", "overlapping", "expanded"), (None, 0)):
+        check(x, dim, lambda t, layout=layout: common.LAYOUTS[layout](t, 24, 70))
+
+
+def main():
+    missing = common.why_no_cuda()
+    if missing:
+        sys.exit(f"sanitize: {missing}")
+    for dtype in common.DTYPES:
+        rows(dtype)
+        columns(dtype)
+        narrow_columns(dtype)
+        layouts(dtype)
+        if dtype in common.FLOATING:
+            for accumulate, dim in itertools.product(("compensated", "double"), (None, 0, 1)):
+                check(common.random_data((40, 130), dtype), dim, accumulate=accumulate)
+    force()
+    check(common.random_data(300_001, torch.float32), None)  # many blocks, as the planner wants them
+    check(common.random_data((20_000, 4), torch.float32), 0)
+    check(torch.zeros(3, 0), 1)
+    torch.cuda.synchronize()
+    print(f"sanitize: {calls} calls, paths {sorted(seen_paths)}, loaders {sorted(seen_loaders)}")
+    if PATHS - seen_paths or LOADERS - seen_loaders:
+        sys.exit(f"sanitize: not reached: {sorted((PATHS - seen_paths) | (LOADERS - seen_loaders))}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,155 @@
+"""Every launch geometry that can be forced gives the bits of the CPU, and plans of all devices stand on one tree."""
+
+import itertools
+
+import pytest
+import torch
+
+from tests import common
+from tests.common import assert_same_bits, name, op
+
+SHORT_ROW, WARP_ROW, BLOCK_ROW, COLUMN = 2, 3, 4, 5
+TREE_KEYS = ("family", "n", "outputs", "leaf_elements", "leaves", "depth", "tree_version", "in", "out", "accumulate")
+
+
+def test_the_tree_is_the_same_for_every_device():
+    shapes = [((1,), None), ((33, 65), 1), ((1000, 4096), 1), ((8, 4_000_000), 1), ((100_000_000,), None)]
+    shapes += [((1_000_000, 128), 0), ((64, 1000, 6), 1), ((0, 3), 0)]
+    for (shape, dim), dtype in itertools.product(shapes, (torch.float32, torch.int8)):
+        x = torch.empty(shape, dtype=dtype)  # never touched, so it takes no memory
+        want = None
+        for sms in range(1, 265):
+            plan = common.description(x, dim, sms=sms)
+            tree = {key: plan[key] for key in TREE_KEYS}
+            want = want or tree
+            assert tree == want, f"{shape} on {sms} SMs"
+
+
+def test_plans_use_the_device():
+    """Else the test above would be vacuous: 1,000 rows of 8 leaves keep 1 SM busy with a warp each, but not 264."""
+    x = torch.empty(1000, 4096)
+    assert common.description(x, 1, sms=264)["path"] != common.description(x, 1, sms=1)["path"]
+
+
+def test_depth_counts_the_additions():
+    for n, depth in ((1, 0), (2, 1), (128, 7), (129, 8), (512, 10), (513, 11), (1024, 11), (1025, 12)):
+        assert common.description(torch.empty(n))["depth"] == depth, n
+    for n, depth in ((1, 0), (2, 1), (8, 7), (9, 8), (16, 8), (17, 9)):
+        x = torch.empty(n, 4)
+        assert common.description(x, 0)["depth"] == depth, n
+
+
+def test_explanation_is_the_plan(device):
+    import torch_reduce
+
+    x = torch.empty(1000, 70, device=device)
+    text, plan = torch_reduce.explain(x, 1), common.description(x, 1)
+    assert plan["family"] in text and plan["path"] in text and str(plan["leaf_elements"]) in text
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("dtype", common.DTYPES, ids=name)
+@pytest.mark.parametrize("offset", [0, 1])
+def test_row_geometries(geometry, dtype, offset):
+    leaf = common.leaf_elements(dtype)
+    lengths = [1, 5, 32, 33, leaf - 1, leaf + 1, 7 * leaf + 3, 33 * leaf + 1]
+    data = common.random_data(3 * lengths[-1] + offset, dtype, seed=30)
+    on_gpu = data.cuda()[offset:]
+    for n in lengths:
+        for accumulate in (None, "compensated"):
+            want = op(data[offset : offset + 3 * n].view(3, n), 1, accumulate=accumulate)
+            x = on_gpu[: 3 * n].view(3, n)
+            for path, threads, chunk, rows in geometries(n, leaf):
+                geometry(path=path, threads=threads, chunk_leaves=chunk, rows_per_group=rows)
+                got = op(x, 1, accumulate=accumulate).cpu()
+                assert_same_bits(got, want, f"n={n} path {path} threads {threads} chunk {chunk} rows {rows}")
+
+
+def geometries(n, leaf):
+    """(path, threads, chunk_leaves, rows_per_group) that fit a row of n elements."""
+    if n <= leaf:
+        yield from itertools.product([SHORT_ROW], [128, 256], [0], [1, 2, 4, 8])
+    if n <= 32 * leaf:
+        yield from itertools.product([WARP_ROW], [32, 128, 1024], [0], [0])
+    yield from itertools.product([BLOCK_ROW], [32, 64, 256, 512, 1024], [0, 1, 2, 8, 64], [0])
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("dtype", common.DTYPES, ids=name)
+def test_column_geometries(geometry, dtype):
+    for rows, columns in ((1, 9), (7, 3), (8, 40), (9, 41), (300, 5), (1025, 67)):
+        x = common.random_data((2, rows, columns), dtype, seed=31)
+        want, on_gpu = op(x, 1), x.cuda()
+        for threads, across, chunk in itertools.product((32, 128, 256, 512), (1, 4, 32), (0, 1, 2, 16)):
+            geometry(threads=threads, threads_across=across, chunk_leaves=chunk)
+            got = op(on_gpu, 1).cpu()
+            assert_same_bits(got, want, f"({rows}, {columns}) threads {threads} across {across} chunk {chunk}")
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("dtype", common.DTYPES, ids=name)
+def test_narrow_column_geometries(geometry, dtype):
+    """Few columns through shared memory and by threads of their own, around the edges of leaves, tiles and batches."""
+    for rows in (4096, 4097, 8191, 40_007):
+        for columns in {2, 3, 8, 64 // dtype.itemsize}:
+            if columns * dtype.itemsize > 64 or columns < 2:
+                continue
+            x = common.random_data((rows, columns), dtype, seed=34)
+            want, on_gpu = op(x, 0), x.cuda()
+            assert common.description(on_gpu, 0)["path"] == "narrow_column"
+            for path, chunk in ((0, 0), (0, 64), (0, 256), (COLUMN, 0)):
+                geometry(path=path, chunk_leaves=chunk)
+                assert_same_bits(op(on_gpu, 0).cpu(), want, f"({rows}, {columns}) path {path} chunk {chunk}")
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("layout", common.LAYOUTS)
+def test_gather_geometries(geometry, layout):
+    data = common.random_data(61 * 530, torch.float32, seed=32)
+    x, on_gpu = common.LAYOUTS[layout](data, 61, 530), common.LAYOUTS[layout](data.cuda(), 61, 530)
+    for dim in [None, *range(x.dim())]:
+        want = op(x, dim)
+        for path, threads, chunk in itertools.product((0, BLOCK_ROW), (64, 512), (1, 4)):
+            geometry(path=path, threads=threads, chunk_leaves=chunk)
+            assert_same_bits(op(on_gpu, dim).cpu(), want, f"dim {dim} path {path} threads {threads} chunk {chunk}")
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.bfloat16, torch.float32, torch.float64], ids=name)
+def test_counts_around_the_chunk_edge(geometry, dtype):
+    """Every element is one more than its neighbour's weight, so a chunk too few or too many shows."""
+    leaf = common.leaf_elements(dtype)
+    for chunk_leaves in (1, 2, 8):
+        geometry(path=BLOCK_ROW, threads=64, chunk_leaves=chunk_leaves)
+        chunk = chunk_leaves * leaf
+        for count in (1, 2, 3, 31, 32, 33):
+            for n in (count * chunk - 1, count * chunk, count * chunk + 1):
+                x = common.exact_data(n, dtype)
+                wide = torch.int64 if dtype == torch.uint8 else torch.float64
+                want = x.to(wide).sum().to(torch.int64 if dtype == torch.uint8 else dtype)
+                assert_same_bits(op(x.cuda()).cpu(), want, f"n={n} chunk {chunk}")
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int8, torch.complex64], ids=name)
+def test_replays_and_streams_do_not_change_bits(dtype):
+    x = common.random_data((5, 1_000_003), dtype, seed=33, device="cuda")
+    eager = [op(x), op(x, 1), op(x, 0)]
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        captured = [op(x), op(x, 1), op(x, 0)]
+    for replay in range(20):
+        graph.replay()
+        for got, want in zip(captured, eager, strict=True):
+            assert_same_bits(got, want, f"replay {replay}")
+    torch.cuda.synchronize()
+    streams = [torch.cuda.Stream(), torch.cuda.Stream()]
+    results = []
+    for _ in range(20):
+        for stream in streams:
+            with torch.cuda.stream(stream):
+                results.append([op(x), op(x, 1), op(x, 0)])
+    torch.cuda.synchronize()
+    for result in results:
+        for got, want in zip(result, eager, strict=True):
+            assert_same_bits(got, want, "two streams")

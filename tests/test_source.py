@@ -1,0 +1,124 @@
+"""Rules of the source tree: who may include what, no build switches in code, one row of everything for each op."""
+
+import re
+
+import pytest
+
+from tests import common, golden
+
+CSRC = common.ROOT / "csrc"
+SOURCES = sorted(path for path in CSRC.rglob("*") if path.suffix in (".h", ".cuh", ".cpp", ".cu", ".inc"))
+INCLUDE = re.compile(r'^\s*#\s*include\s+(<[^>]+>|"[^"]+")', re.M)
+
+# The include table: folder -> (project folders it may include, patterns of outside headers it may include).
+STD = r"<[a-z0-9_]+>|<immintrin\.h>"
+CUDA = r"<cuda(_runtime|_runtime_api|_fp16|_bf16|_pipeline)?\.h>|<cooperative_groups(/\w+)?\.h>|<cub/.*>|<cuda/.*>"
+TORCH = r"<(torch|ATen|c10)/.*>"
+TABLE = {
+    "core": ({"core"}, STD),
+    "cpu": ({"cpu", "core"}, STD),
+    "cuda": ({"cuda", "core"}, f"{STD}|{CUDA}"),
+    "ladder": ({"ladder", "cuda/run.h"}, f"{STD}|{CUDA}"),
+    "torch": ({"torch", "core", "cpu/run.h", "cuda/run.h"}, f"{STD}|{CUDA}|{TORCH}"),
+}
+
+
+def text_of(path):
+    """The file without its comments."""
+    text = re.sub(r"/\*.*?\*/", "", path.read_text(), flags=re.S)
+    return re.sub(r"//[^\n]*", "", text)
+
+
+def ids(path):
+    return str(path.relative_to(CSRC))
+
+
+def test_there_are_sources():
+    assert {path.relative_to(CSRC).parts[0] for path in SOURCES} >= {"core", "cpu", "torch"}
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=ids)
+def test_include_table(path):
+    folder = path.relative_to(CSRC).parts[0]
+    assert folder in TABLE, f"csrc/{folder} is not in the include table"
+    folders, outside = TABLE[folder]
+    for header in INCLUDE.findall(path.read_text()):
+        if header.startswith("<"):
+            assert re.fullmatch(outside, header), f"{path.name} includes {header}"
+            continue
+        target = (path.parent / header.strip('"')).resolve()
+        assert target.exists() and target.is_relative_to(CSRC), f"{path.name} includes {header}"
+        place = target.relative_to(CSRC)
+        allowed = place.parts[0] in folders or str(place) in folders
+        assert allowed, f"{path.relative_to(CSRC)} includes {place}"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=ids)
+def test_no_build_switches(path):
+    text = text_of(path)
+    assert not re.search(r"WITH_CUDA|USE_CUDA|GPUREDUCE_CUDA", re.sub(r'"[^"\n]*"', "", text)), (
+        "setup.py leaves files out instead"
+    )
+    assert "Python.h" not in text and "pybind11" not in text and "PYBIND11" not in text
+    assert "ATen/cuda/CUDAContext.h" not in text, "c10/cuda/CUDAStream.h does without cuBLAS and cuSPARSE headers"
+    if path.relative_to(CSRC).parts[0] in ("core", "cpu", "cuda"):
+        assert not re.search(r"\b(at|c10|torch)::", text), "kernels and plan know no torch"
+    assert "AT_DISPATCH" not in text
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=ids)
+def test_offsets_are_64_bit(path):
+    """An int that holds an element count or offset is the fault behind every failure beyond 2^31 elements."""
+    narrow = r"\b(?:int|unsigned|int32_t|uint32_t|float)\s+(?:const\s+)?(n|offset|numel|outputs|elements)\s*[=;,)]"
+    assert not re.findall(narrow, text_of(path))
+
+
+def test_no_contraction_and_no_fast_math():
+    build = (common.ROOT / "setup.py").read_text()
+    assert "-ffp-contract=off" in build and "--fmad=false" in build
+    assert not re.search(r"fast-math|use_fast_math|ftz=true|-Ofast|march=native|-std=", re.sub(r"#.*", "", build))
+
+
+def test_every_op_has_its_rows():
+    """An operator of AllOps is one row everywhere: schema, oracle, gradient, golden file, bench."""
+    operators = set(
+        re.findall(
+            r"\b([A-Z]\w+)<", re.search(r"using AllOps = TypeList<(.*?)>;", (CSRC / "core/ops.h").read_text(), re.S)[1]
+        )
+    )
+    names = {operator.lower() for operator in operators if operator not in ("Compensated", "Complex")}
+    assert names, "no operator found in AllOps"
+    schema = (CSRC / "torch/library.cpp").read_text()
+    gradients = "".join(path.read_text() for path in (CSRC / "torch").glob("*autograd*"))
+    oracle = (common.ROOT / "tests/reference_tree.py").read_text()
+    for name in names:
+        assert re.search(rf'"{name}\(Tensor', schema), f"{name} has no schema"
+        assert f'"{name}"' in gradients or f"gpureduce::{name}" in gradients, f"{name} has no autograd decision"
+        assert f"def reference_{name}" in oracle, f"{name} has no oracle"
+        assert golden.PATH.with_name(f"{name}.json").exists(), f"{name} has no golden bits"
+        bench = common.ROOT / "bench"
+        if list(bench.glob("*.py")):
+            assert any(re.search(rf"\b{name}\b", path.read_text()) for path in bench.glob("bench*.py")), (
+                f"{name} has no bench row"
+            )
+
+
+def test_golden_file_has_every_type():
+    keys = golden.read()
+    assert {key.split()[0] for key in keys} >= {common.name(dtype) for dtype in common.FLOATING}
+
+
+def test_readme_tables_are_the_results():
+    """The tables between the generated marks are what bench/report.py makes of bench/results."""
+    report, readme = common.ROOT / "bench/report.py", common.ROOT / "README.md"
+    if not report.exists() or not readme.exists():
+        pytest.skip("bench/report.py or README.md does not exist")
+    import subprocess
+    import sys
+
+    before = readme.read_text()
+    check = subprocess.run(
+        [sys.executable, "-m", "bench.report", "--check"], cwd=common.ROOT, capture_output=True, text=True, timeout=120
+    )
+    assert readme.read_text() == before, "--check must not write"
+    assert check.returncode == 0, check.stdout + check.stderr
