@@ -1,0 +1,96 @@
+"""Results files: one CSV per suite, machine and day, the machine in every row; and what is computed from their rows."""
+
+from __future__ import annotations
+
+import csv
+import statistics
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from bench import machine
+
+RESULTS = Path(__file__).parent / "results"
+OURS = "gpureduce"
+NOISE = 1.02  # what two timings of one thing differ by
+
+Row = dict[str, str]
+
+
+def save(kind: str, rows: Sequence[dict[str, object]], record: dict[str, str], directory: Path = RESULTS) -> Path:
+    """Writes <kind>_<machine>_<date>.csv anew; call it after every case, so that an interrupted run leaves its rows."""
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / f"{kind}_{machine.slug(record)}.csv"
+    columns = list(dict.fromkeys(key for row in rows for key in row)) + list(record)
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
+        writer.writeheader()
+        for row in rows:
+            rounded = {key: f"{value:.5g}" if isinstance(value, float) else value for key, value in row.items()}
+            writer.writerow({**rounded, **record})
+    return path
+
+
+def newest(kind: str, device: str = "", directory: Path = RESULTS) -> list[Row]:
+    """The rows of the last measured file of a kind whose machine's name holds `device`; none if there is no file."""
+    files = [read(path) for path in directory.glob(f"{kind}_*.csv")]
+    files = [rows for rows in files if rows and device in rows[0]["machine"]]
+    return max(files, key=lambda rows: rows[0]["date"], default=[])
+
+
+def read(path: Path) -> list[Row]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def by_case(rows: Iterable[Row]) -> dict[str, dict[str, Row]]:
+    """case -> provider -> row, for the rows that have a time."""
+    table: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        if row["us"]:
+            table.setdefault(row["case"], {})[row["provider"]] = row
+    return table
+
+
+def time_us(row: Row) -> float:
+    return float(row["us"])
+
+
+def ratios(providers: dict[str, Row]) -> dict[str, float]:
+    """Time of each rival over the time of gpureduce: above 1 where gpureduce is faster."""
+    ours = time_us(providers[OURS])
+    return {name: time_us(row) / ours for name, row in providers.items() if name != OURS}
+
+
+def summary(rows: Iterable[Row]) -> list[str]:
+    """Geometric means, worst cases and the number of cases that miss the goals, in words."""
+    cases = {name: providers for name, providers in by_case(rows).items() if len(providers) > 1 and OURS in providers}
+    if not cases:
+        return ["no case with gpureduce and a rival"]
+    lines = []
+    for rival in dict.fromkeys(name for providers in cases.values() for name in ratios(providers)):
+        values = {case: ratios(providers)[rival] for case, providers in cases.items() if rival in providers}
+        lines.append(_ratio_line(f"against {rival}", values))
+    best = {case: min(ratios(providers).values()) for case, providers in cases.items()}
+    lines.append(_ratio_line("against the best rival of each case", best))
+    slower = [case for case, ratio in best.items() if ratio * NOISE < 1]
+    lines.append(f"{len(slower)} of {len(best)} cases more than 2 % slower than their best rival")
+    large = {
+        case: float(providers[OURS]["x_floor"])
+        for case, providers in cases.items()
+        if providers[OURS].get("x_floor") and int(providers[OURS]["bytes_in"]) >= 64_000_000
+    }
+    if large:
+        worst = max(large, key=lambda case: large[case])
+        above = sum(value > 1.05 for value in large.values())
+        mean = statistics.geometric_mean(large.values())
+        lines.append(
+            f"cases of 64 MB and more: {mean:.3f} x their floor, worst {large[worst]:.3f} x ({worst}), "
+            f"{above} of {len(large)} above 1.05 x"
+        )
+    return lines
+
+
+def _ratio_line(what: str, values: dict[str, float]) -> str:
+    worst = min(values, key=lambda case: values[case])
+    mean = statistics.geometric_mean(values.values())
+    return f"{what}: {mean:.2f} x (geometric mean of {len(values)}), worst {values[worst]:.2f} x ({worst})"
