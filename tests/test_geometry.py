@@ -69,7 +69,7 @@ def geometries(n, leaf):
     """(path, threads, chunk_leaves, rows_per_group) that fit a row of n elements."""
     if n <= leaf:
         yield from itertools.product([SHORT_ROW], [128, 256], [0], [1, 2, 4, 8])
-    if n <= 32 * leaf:
+    if n <= 1024 * leaf:
         yield from itertools.product([WARP_ROW], [32, 128, 1024], [0], [0])
     yield from itertools.product([BLOCK_ROW], [32, 64, 256, 512, 1024], [0, 1, 2, 8, 64], [0])
 

@@ -6,22 +6,13 @@ namespace gpureduce {
 namespace {
 
 constexpr int kWarp = 32;
-constexpr int kMaxThreads = 512;     // of a block; what the kernels are compiled for
-constexpr int kBlocksPerSm = 2;      // of kMaxThreads threads and 64 registers each
-constexpr int kColumnThreads = 256;  // of a block of column.cu
-constexpr int kColumnLevels = 5;     // of the counters that column.cu keeps in shared memory
-constexpr int kFastAxes = 4;         // axes that the kernels with vector loads take
-constexpr int64_t kMaxFold = 32768;  // chunks that a block folds
+constexpr int kFastAxes = 4;  // axes that the kernels with vector loads take
 constexpr int64_t kMaxGridY = 65535;
 constexpr int64_t kSharedBytes = 48 << 10;  // of a block, without asking for more
 constexpr int64_t kLineBytes = 128;         // of the cache
 constexpr int64_t kNarrowBytes = 64;        // a row of narrow_column
-constexpr int64_t kNarrowBatch = 4;         // tiles of it that fold together
-constexpr int64_t kNarrowStages = 3;        // tiles of it in shared memory
-constexpr int64_t kNarrowLevels = 32;       // of its counters
-constexpr int64_t kNarrowBlocksPerSm = 5;
-constexpr int64_t kNarrowSharedBytes = 44 << 10;
 constexpr int64_t kNarrowTileBytes = 12 << 10;
+constexpr int64_t kNarrowSharedBytes = 44 << 10;
 
 int64_t pick(int forced, int64_t chosen) { return forced > 0 ? forced : chosen; }
 
@@ -112,14 +103,16 @@ void plan_row(Plan& plan, const Problem& p, const DeviceTraits& device, Accumula
     int64_t const leaves = leaves_of(Family::row, element_bytes, p.n);
     int64_t const short_limit = int64_t(kLanes) * components_of(element_bytes);
     plan.loader = row_loader(p, element_bytes);
+    // A warp a row needs no barrier, and pays where the rows fill whole waves of warps.
     int64_t const warps = int64_t(device.sm_count) * kBlocksPerSm * (kMaxThreads / kWarp);
-    bool const enough_rows = p.outputs >= warps / 2;
-    Path path = p.n <= short_limit                             ? Path::short_row
-                : leaves <= 2 || (leaves <= 32 && enough_rows) ? Path::warp_row
-                                                               : Path::block_row;
+    bool const short_enough = leaves <= kWarp && 2 * p.outputs >= warps;
+    bool const full_waves = leaves <= kMaxGroup && 10 * p.outputs >= 9 * warps * ceil_div(p.outputs, warps);
+    Path path = p.n <= short_limit                          ? Path::short_row
+                : leaves <= 2 || short_enough || full_waves ? Path::warp_row
+                                                            : Path::block_row;
     Path const forced = Path(std::max(0, force.path - 1));
     if (force.path > 0 && p.n > 0) {
-        bool const allowed = forced == Path::block_row || (forced == Path::warp_row && leaves <= 32) ||
+        bool const allowed = forced == Path::block_row || (forced == Path::warp_row && leaves <= kMaxGroup) ||
                              (forced == Path::short_row && p.n <= short_limit);
         if (allowed) path = forced;
     }
@@ -127,9 +120,6 @@ void plan_row(Plan& plan, const Problem& p, const DeviceTraits& device, Accumula
     if (path == Path::warp_row) return plan_warp_row(plan, p, force);
     plan_block_row(plan, p, leaves, device, acc, force);
 }
-
-// Blocks of kColumnThreads that column.cu is compiled to fit on an SM.
-int column_blocks_per_sm(int unit_bytes) { return unit_bytes <= 16 ? 4 : unit_bytes <= 64 ? 3 : 2; }
 
 bool columns_fit_vectors(const Problem& p, int element_bytes) {
     return p.kept.last().stride == 1 && p.kept.last().size % components_of(element_bytes) == 0 && p.misalignment == 0 &&
@@ -188,7 +178,7 @@ void plan_narrow_column(Plan& plan, const Problem& p, const DeviceTraits& device
     int64_t const columns = p.kept.last().size;
     int64_t const leaf_bytes = columns * element_bytes * kColumnLeafRows;
     plan.path = Path::narrow_column;
-    plan.threads = 256;
+    plan.threads = kNarrowThreads;
     plan.tile_leaves = int(previous_power_of_two(std::max<int64_t>(16, kNarrowTileBytes / leaf_bytes)));
     int64_t const leaf_results = kNarrowBatch * columns * acc.bytes;
     int64_t const leaf_shared = kNarrowStages * leaf_bytes * (kColumnLeafRows + 1) / kColumnLeafRows + leaf_results;

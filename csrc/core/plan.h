@@ -17,7 +17,7 @@ struct DeviceTraits {
 enum class Path : uint8_t {
     nothing,        // no outputs
     short_row,      // a group of 1 to 32 lanes per row, several rows in flight
-    warp_row,       // a warp per row of at most 32 leaves
+    warp_row,       // a warp per row
     block_row,      // a block per chunk of leaves; the last block of a row folds its chunks
     column,         // threads own columns; the block of the last chunk of a tile collects the others
     narrow_column,  // few columns, read as one run through shared memory
@@ -54,6 +54,22 @@ struct Geometry {
 };
 
 inline constexpr int64_t kMaxMailboxBytes = 1 << 20;
+
+// What the kernels are compiled for, and plans must keep to.
+inline constexpr int kMaxThreads = 512;     // of a block of a row kernel
+inline constexpr int kBlocksPerSm = 2;      // of so many threads, with 64 registers each
+inline constexpr int kMaxGroup = 1024;      // leaves that a warp folds
+inline constexpr int kRowGroups = 1024;     // groups of leaves that a block folds
+inline constexpr int kMaxFold = 32768;      // chunks that a block folds
+inline constexpr int kColumnThreads = 256;  // of a block of column.cu, at most
+inline constexpr int kColumnLevels = 5;     // of each thread's counter in shared memory
+inline constexpr int kNarrowThreads = 256;  // of a block of narrow_column.cu
+inline constexpr int kNarrowBlocksPerSm = 5;
+inline constexpr int kNarrowStages = 3;   // tiles in shared memory
+inline constexpr int kNarrowBatch = 4;    // tiles that fold together
+inline constexpr int kNarrowLevels = 32;  // of each column's counter
+// Blocks of column.cu on an SM, by the bytes of a thread's accumulators.
+constexpr int column_blocks_per_sm(int bytes) { return bytes <= 16 ? 4 : bytes <= 64 ? 3 : 2; }
 
 Plan make_plan(const Problem& problem, const DeviceTraits& device, const Geometry& force = {});
 

@@ -9,7 +9,7 @@ bool run(const Problem&, const void* in, void* out, int threads, const ParallelF
 namespace avx2 {
 bool run(const Problem&, const void* in, void* out, int threads, const ParallelFor&);
 }
-static bool const has_avx2 = __builtin_cpu_supports("avx2") != 0;
+static bool const has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
 #endif
 
 bool run(const Problem& problem, const void* in, void* out, int threads, const ParallelFor& parallel_for) {

@@ -1,4 +1,4 @@
-// The engine for AVX2 (no fma: a contraction would change bits).
+// The engine for AVX2 and F16C (no fma: a contraction would change bits).
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -8,14 +8,23 @@
 
 #if defined(__x86_64__)
 #if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2"))), apply_to = function)
+#pragma clang attribute push(__attribute__((target("avx2,f16c"))), apply_to = function)
 #else
 #pragma GCC push_options
-#pragma GCC target("avx2")
+#pragma GCC target("avx2,f16c")
 #endif
 namespace gpureduce::cpu::avx2 {
-#include "engine.h"
+inline constexpr int kSimdBytes = 32;
+inline constexpr bool kConvertsHalf = true;
+
+GPUREDUCE_HD auto load_as(float, const Half* x) {
+    short halves __attribute__((vector_size(16)));
+    memcpy(&halves, x, sizeof halves);
+    return __builtin_ia32_vcvtph2ps256(halves);
 }
+
+#include "engine.h"
+}  // namespace gpureduce::cpu::avx2
 #if defined(__clang__)
 #pragma clang attribute pop
 #else

@@ -7,5 +7,8 @@
 #include "run.h"
 
 namespace gpureduce::cpu::baseline {
+inline constexpr int kSimdBytes = 16;
+inline constexpr bool kConvertsHalf = false;
+
 #include "engine.h"
-}
+}  // namespace gpureduce::cpu::baseline

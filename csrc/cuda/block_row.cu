@@ -1,6 +1,6 @@
 // Long rows, and few of them: a block per chunk of a row.
 //
-// Who owns what: block (chunk, row) owns chunk_leaves leaves of a row, in at most kGroups groups of group_leaves; its warps
+// Who owns what: block (chunk, row) owns chunk_leaves leaves of a row, in at most kRowGroups groups of group_leaves; its warps
 // take groups in turn. The value of a group goes to shared memory under its index, so the tree does not know which warp
 // computed what. The block of a row's last chunk collects the others and folds. Valid: in thread 0. Moves: the input once,
 // one accumulator a chunk out and in. Barriers: at most 3.
@@ -9,27 +9,6 @@
 
 namespace gpureduce::cuda {
 namespace {
-
-constexpr int kGroups = 1024;  // values that a block holds in shared memory
-
-// The leaves [first, first + leaves) of one group, leaves <= 1024: lane i keeps the i-th value of 32 and, when those are
-// folded, the i-th of the nodes. Valid in every lane.
-template <class Op, class Reader>
-__device__ __forceinline__ typename Op::acc fold_group(const Reader& row, int64_t first, int leaves) {
-    using A = typename Op::acc;
-    int const lane = threadIdx.x % kWarp;
-    A node = Op::identity(), mine = Op::identity();
-    for (int done = 0; done < leaves; done += kWarp) {
-        mine = Op::identity();
-        for_each_leaf<Op>(row, first + done, min(leaves - done, kWarp), 0, 1, [&](int i, A value) {
-            if (Op::order_free || lane == i) mine = value;
-        });
-        if (leaves <= kWarp) break;
-        mine = fold_lanes<Op>(mine);
-        if (lane == done / kWarp) node = mine;
-    }
-    return fold_lanes<Op>(leaves <= kWarp ? mine : node);
-}
 
 // All leaves of a chunk into group_value, by group. Returns how many groups there are; for integers one a warp.
 template <class Op, class Reader>
@@ -43,13 +22,13 @@ __device__ __forceinline__ int fold_groups(const Reader& row, int64_t first, int
         mine = fold_lanes<Op>(mine);
         if (lane == 0) group_value[warp] = mine;
         return warps;
-    } else if (chunk_leaves <= kGroups) {
+    } else if (chunk_leaves <= kRowGroups) {
         for_each_leaf<Op>(row, first, leaves, warp, warps, [&](int i, A value) {
             if (lane == 0) group_value[i] = value;
         });
         return leaves;
     } else {
-        int const group_leaves = chunk_leaves / kGroups;
+        int const group_leaves = chunk_leaves / kRowGroups;
         int const groups = (leaves + group_leaves - 1) / group_leaves;
         for (int g = warp; g < groups; g += warps) {
             int const begin = g * group_leaves;
@@ -65,7 +44,7 @@ __global__ void __launch_bounds__(kMaxThreads, min_blocks<Op>)
     block_row_kernel(const __grid_constant__ RowArgs<L> args) {
     using E = typename Op::element;
     using A = typename Op::acc;
-    __shared__ A group_value[kGroups];
+    __shared__ A group_value[kRowGroups];
     __shared__ A scratch[kWarp];
 
     int64_t const row = args.first_row + blockIdx.y;
@@ -89,7 +68,7 @@ __global__ void __launch_bounds__(kMaxThreads, min_blocks<Op>)
 }  // namespace
 
 cudaError_t run_block_row(const Problem& problem, const Plan& plan, const Buffers& buffers) {
-    if (plan.chunks > kMaxFold || plan.chunk_leaves > int64_t(kGroups) * kWarp * kWarp)
+    if (plan.chunks > kMaxFold || plan.chunk_leaves > int64_t(kRowGroups) * kMaxGroup)
         return cudaErrorInvalidConfiguration;
     return dispatch(problem, plan, [&](auto op, auto tag) {
         constexpr Loader loader = decltype(tag)::loader;

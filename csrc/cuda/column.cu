@@ -5,178 +5,14 @@
 // 8 loads in flight. Threads of one x fold through shared memory by y; the block of a tile's last chunk collects the others
 // and folds them the same way. Valid: in y = 0. Moves: the input once, `chunks` accumulators a column out and in. Barriers:
 // log2(threads_down) a fold, 1 to join.
+#include "column.cuh"
 #include "launch.cuh"
-#include "mailbox.cuh"
 
 namespace gpureduce::cuda {
 namespace {
 
-constexpr int kThreads = 256;  // of a block, at most; plan.cpp knows it too
-
-// Blocks that must fit an SM: plan.cpp's column_blocks_per_sm.
-constexpr int blocks_per_sm(int bytes) { return bytes <= 16 ? 4 : bytes <= 64 ? 3 : 2; }
 template <class Op, int V>
-constexpr int min_blocks = blocks_per_sm(V * int(sizeof(typename Op::acc)));
-
-template <Loader L>
-struct ColumnArgs {
-    const void* in;
-    void* out;
-    Letter* mailbox;
-    int64_t n, leaves;
-    int chunk_leaves, chunks;
-    int64_t columns, column_stride, column_out_stride, row_step;
-    int64_t units_per_batch, units;
-    int threads_across;
-    DType out_type;
-    AxisMap<max_axes<L>> batch, rows;
-};
-
-// V accumulators side by side, folded as one value.
-template <class Op, int V>
-struct Side {
-    using A = typename Op::acc;
-    struct Values {
-        A of[V];
-    };
-    static __device__ __forceinline__ Values identity() {
-        Values values;
-#pragma unroll
-        for (A& value : values.of) value = Op::identity();
-        return values;
-    }
-    static __device__ __forceinline__ Values combine(const Values& a, const Values& b) {
-        Values sum;
-#pragma unroll
-        for (int v = 0; v < V; ++v) sum.of[v] = Op::combine(a.of[v], b.of[v]);
-        return sum;
-    }
-};
-
-constexpr int kLevels = 5;  // of a thread's counter in shared memory
-constexpr int kRun = 1 << (kLevels - 1);
-
-// The perfect binary tree over values value_of(0), value_of(1), .. value_of(count - 1). The counter over kRun values is in
-// shared memory, [level][thread], and the one over such runs, seldom touched, in local memory: in registers they would
-// take those that the loads of the next leaf need.
-template <class Op, int V, class ValueOf>
-__device__ __forceinline__ typename Side<Op, V>::Values fold_run(ValueOf value_of, int count,
-                                                                 typename Side<Op, V>::Values* shared) {
-    using S = Side<Op, V>;
-    using Values = typename S::Values;
-    Values total = S::identity();
-    if constexpr (Op::order_free) {
-        for (int i = 0; i < count; ++i) total = S::combine(total, value_of(i));
-        return total;
-    }
-    int const pitch = blockDim.x;
-    Values* const mine = shared + threadIdx.x;
-    Values upper[28];
-#pragma unroll 1
-    for (int first = 0; first < count; first += kRun) {
-        int const run = min(count - first, kRun);
-#pragma unroll 1
-        for (int i = 0; i < run; ++i) {
-            Values node = value_of(first + i);
-            int d = 0;
-#pragma unroll 1
-            for (; (i >> d) & 1; ++d) node = S::combine(mine[d * pitch], node);
-            mine[d * pitch] = node;
-        }
-        total = S::identity();
-#pragma unroll 1
-        for (int d = 0; (run >> d) != 0; ++d)
-            if ((run >> d) & 1) total = S::combine(mine[d * pitch], total);
-        if (count <= kRun) return total;
-        int d = 0;
-#pragma unroll 1
-        for (; (first / kRun >> d) & 1; ++d) total = S::combine(upper[d], total);
-        upper[d] = total;
-    }
-    total = S::identity();
-    int const runs = (count + kRun - 1) / kRun;
-#pragma unroll 1
-    for (int d = 0; (runs >> d) != 0; ++d)
-        if ((runs >> d) & 1) total = S::combine(upper[d], total);
-    return total;
-}
-
-// Folds the threads of one x by y. Valid in y = 0. `shared` holds one Values a thread.
-template <class Op, int V>
-__device__ __forceinline__ typename Side<Op, V>::Values fold_down(typename Side<Op, V>::Values mine, int across,
-                                                                  typename Op::acc* shared) {
-    using A = typename Op::acc;
-    int const x = threadIdx.x % across, y = threadIdx.x / across, down = blockDim.x / across;
-    auto const slot = [&](int row, int v) -> A& { return shared[(row * V + v) * across + x]; };
-    for (int step = 1; step < down; step *= 2) {
-#pragma unroll
-        for (int v = 0; v < V; ++v)
-            if (y % (2 * step) == step) slot(y, v) = mine.of[v];
-        __syncthreads();
-#pragma unroll
-        for (int v = 0; v < V; ++v)
-            if (y % (2 * step) == 0) mine.of[v] = Op::combine(mine.of[v], slot(y + step, v));
-    }
-    return mine;
-}
-
-// The rows of one unit.
-template <class Op, int V, Loader L>
-struct ColumnReader {
-    using E = typename Op::element;
-    using S = Side<Op, V>;
-    using Values = typename S::Values;
-    struct Cells {
-        E value[V];
-    };
-    // The narrow integers of a leaf are added as int, which they cannot overflow.
-    static constexpr bool narrow = Op::order_free && sizeof(E) <= 2;
-    using Cell = std::conditional_t<narrow, int, typename Op::acc>;
-
-    const ColumnArgs<L>& args;
-    const E* start;
-
-    static __device__ __forceinline__ Cells read(const E* address) {
-        if constexpr (V == 1)
-            return {{load_element(address)}};
-        else
-            return bit_cast<Cells>(load_vector(address));
-    }
-    static __device__ __forceinline__ void add_to(Cell (&sum)[V], const Cells& cells) {
-#pragma unroll
-        for (int v = 0; v < V; ++v) {
-            if constexpr (narrow)
-                sum[v] += int(Op::load(cells.value[v]));
-            else
-                sum[v] = Op::combine(sum[v], Op::load(cells.value[v]));
-        }
-    }
-
-    __device__ __forceinline__ Values leaf(int64_t index) const {
-        int64_t const first = index * kColumnLeafRows;
-        Offset const top = args.rows.at(first);
-        Cell sum[V];
-#pragma unroll
-        for (int v = 0; v < V; ++v) sum[v] = Cell(Op::identity());
-        if (top.run >= kColumnLeafRows) {
-            const E* const address = start + top.in;
-            int64_t const step = args.row_step;
-            Cells cells[kColumnLeafRows];
-#pragma unroll
-            for (int r = 0; r < kColumnLeafRows; ++r) cells[r] = read(address + r * step);
-#pragma unroll
-            for (int r = 0; r < kColumnLeafRows; ++r) add_to(sum, cells[r]);
-        } else {  // rows that do not exist, or do not follow each other
-#pragma unroll 1
-            for (int64_t r = first; r < first + kColumnLeafRows && r < args.n; ++r)
-                add_to(sum, read(start + args.rows.locate(r).in));
-        }
-        Values values;
-#pragma unroll
-        for (int v = 0; v < V; ++v) values.of[v] = sum[v];
-        return values;
-    }
-};
+constexpr int min_column_blocks = column_blocks_per_sm(V * int(sizeof(typename Op::acc)));
 
 // The chunks [8 i, 8 i + 8) of one unit, as far as they are below `chunks`, waited for and folded. Letters lie unit by
 // unit: [chunk][column of the unit][letter][unit].
@@ -222,10 +58,10 @@ struct Place {
         unsigned thread, block;
         asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
         asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(block));
-        int const across = args.threads_across;
-        y = int(thread) / across;
-        down = int(blockDim.x) / across;
-        unit = int64_t(block) * across + int(thread) % across;
+        int const across = 1 << args.across_log2;
+        y = int(thread) >> args.across_log2;
+        down = int(blockDim.x) >> args.across_log2;
+        unit = int64_t(block) * across + (int(thread) & (across - 1));
         exists = unit < args.units;
         if (!exists) unit = 0;
         batch = args.units == args.units_per_batch ? 0
@@ -270,7 +106,7 @@ __device__ __forceinline__ void store_columns(const ColumnArgs<L>& args, int64_t
 }
 
 template <class Op, int V, Loader L>
-__global__ void __launch_bounds__(kThreads, min_blocks<Op, V>)
+__global__ void __launch_bounds__(kColumnThreads, min_column_blocks<Op, V>)
     column_kernel(const __grid_constant__ ColumnArgs<L> args) {
     using E = typename Op::element;
     using A = typename Op::acc;
@@ -283,12 +119,12 @@ __global__ void __launch_bounds__(kThreads, min_blocks<Op, V>)
     {
         const E* const start = static_cast<const E*>(args.in) + place.in(args);
         ColumnReader<Op, V, L> const reader{args, start};
-        int const each = args.chunk_leaves / place.down;
+        int const each = args.chunk_leaves >> (31 - __clz(place.down));
         int64_t const first = int64_t(blockIdx.y) * args.chunk_leaves + int64_t(place.y) * each;
         int const count = place.exists ? int(max(int64_t(0), min(int64_t(each), args.leaves - first))) : 0;
         auto const total = fold_run<Op, V>([&](int i) { return reader.leaf(first + i); }, count, levels);
-        __syncthreads();
-        mine = fold_down<Op, V>(total, args.threads_across, shared);
+        if (place.down > 1) __syncthreads();
+        mine = fold_down<Op, V>(total, args.across_log2, shared);
     }
 
     // Read anew, so that nothing of the place was in registers while the leaves were read.
@@ -308,7 +144,7 @@ __global__ void __launch_bounds__(kThreads, min_blocks<Op, V>)
         __syncthreads();
         auto const total = fold_run<Op, V>(eight, (chunks + 7) / 8, levels);
         __syncthreads();
-        mine = fold_down<Op, V>(total, args.threads_across, shared);
+        mine = fold_down<Op, V>(total, args.across_log2, shared);
     }
     if (here.y == 0 && here.exists) store_columns<Op, V>(args, here.out(args), mine);
 }
@@ -330,11 +166,12 @@ void launch(const Problem& p, const Plan& plan, const Buffers& b) {
     args.row_step = p.reduced.last().stride;
     args.units_per_batch = ceil_div(columns.size, V);
     args.units = args.units_per_batch * (p.outputs / columns.size);
-    args.threads_across = plan.threads_across;
+    args.across_log2 = ceil_log2(plan.threads_across);
     args.out_type = p.out;
     args.batch = decltype(args.batch)::of(p.kept, p.kept.count - 1);
     args.rows = decltype(args.rows)::of(p.reduced, p.reduced.count);
-    size_t const shared_bytes = size_t(plan.threads) * V * sizeof(typename Op::acc) * (Op::order_free ? 1 : kLevels);
+    size_t const shared_bytes =
+        size_t(plan.threads) * V * sizeof(typename Op::acc) * (Op::order_free ? 1 : kColumnLevels);
     dim3 const grid(unsigned(plan.grid_x), unsigned(plan.grid_y));
     column_kernel<Op, V, L><<<grid, plan.threads, shared_bytes, b.stream>>>(args);
 }

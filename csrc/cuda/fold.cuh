@@ -9,7 +9,6 @@ namespace gpureduce::cuda {
 inline constexpr int kWarp = 32;
 inline constexpr unsigned kFullWarp = 0xffffffffu;
 
-inline constexpr int kMaxThreads = 512;  // of a block; plan.cpp knows it too
 // Blocks that must fit an SM: two leave 64 registers a thread, room for two leaves. With that bound the compiler converts
 // float16 before all loads are on their way, so it gets more.
 template <class Op>
@@ -159,11 +158,31 @@ __device__ __forceinline__ void for_each_leaf(const Reader& row, int64_t first, 
     if constexpr (Op::order_free) take(0, all);
 }
 
+// The leaves [first, first + leaves), at most kMaxGroup, by one warp: lane i keeps the i-th value of 32 and, when those are
+// folded, the i-th of the nodes. Valid in every lane.
+static_assert(kMaxGroup == kWarp * kWarp, "one value a lane, twice");
+template <class Op, class Reader>
+__device__ __forceinline__ typename Op::acc fold_group(const Reader& row, int64_t first, int leaves) {
+    using A = typename Op::acc;
+    int const lane = threadIdx.x % kWarp;
+    A node = Op::identity(), mine = Op::identity();
+    for (int done = 0; done < leaves; done += kWarp) {
+        mine = Op::identity();
+        for_each_leaf<Op>(row, first + done, min(leaves - done, kWarp), 0, 1, [&](int i, A value) {
+            if (Op::order_free || lane == i) mine = value;
+        });
+        if (leaves <= kWarp) break;
+        mine = fold_lanes<Op>(mine);
+        if (lane == done / kWarp) node = mine;
+    }
+    return fold_lanes<Op>(leaves <= kWarp ? mine : node);
+}
+
 // ---- one block -----------------------------------------------------------------------------------------------------
 
-inline constexpr int kEach = 4;                                  // values a lane folds before the lanes fold
-inline constexpr int kGroup = kEach * kWarp;                     // values a warp folds at once
-inline constexpr int kMaxFold = kGroup * kWarp * kWarp / kEach;  // values a block folds
+inline constexpr int kEach = 4;               // values a lane folds before the lanes fold
+inline constexpr int kGroup = kEach * kWarp;  // values a warp folds at once
+static_assert(kMaxFold <= kGroup * kWarp * kWarp, "two levels of warps");
 
 // Values in memory, as fold_warp and fold_block take them.
 template <class A>

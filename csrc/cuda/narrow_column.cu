@@ -1,7 +1,7 @@
 // Few columns, many rows, no gaps: memory is one run, read coalesced through shared memory.
 //
-// Who owns what: a block owns chunk_leaves leaves (of 8 rows) and stages them in tiles of tile_leaves, kStages deep, so
-// that some are on their way while one is added. A thread owns one column of one leaf; after kBatch
+// Who owns what: a block owns chunk_leaves leaves (of 8 rows) and stages them in tiles of tile_leaves, kNarrowStages deep, so
+// that some are on their way while one is added. A thread owns one column of one leaf; after kNarrowBatch
 // tiles a warp owns a column and folds its leaves; batches fold by a binary counter in shared memory. The block of the last chunk collects the others. Valid: in
 // lane 0 of the warp that owns the column. Needs: a 16-byte aligned base. Moves: the input once, one accumulator a column and
 // chunk out and in. Barriers: 1 a tile, 1 a batch.
@@ -10,11 +10,6 @@
 
 namespace gpureduce::cuda {
 namespace {
-
-constexpr int kLevels = 32;
-constexpr int kThreads = 256;
-constexpr int kBatch = 4;   // tiles whose leaves fold together; plan.cpp knows it too
-constexpr int kStages = 3;  // tiles in shared memory, of which all but one are on their way
 
 struct NarrowArgs {
     const void* in;
@@ -55,51 +50,53 @@ __device__ __forceinline__ void stage_elements(const NarrowArgs& args, int64_t b
     int const count = int(end - begin);
     int const packs = count / components<E>;
     int const gap = args.leaf_pitch - kColumnLeafRows * args.columns;
-    for (int i = threadIdx.x; i < packs; i += kThreads) {
+    for (int i = threadIdx.x; i < packs; i += kNarrowThreads) {
         int const leaf = gap == 0 ? 0 : int(args.by_leaf_packs.divide(unsigned(i)));
         copy_async(stage + i * components<E> + leaf * gap, in + i * components<E>);
     }
-    for (int i = packs * components<E> + threadIdx.x; i < count; i += kThreads)
+    for (int i = packs * components<E> + threadIdx.x; i < count; i += kNarrowThreads)
         stage[i + i / (kColumnLeafRows * args.columns) * gap] = load_element(in + i);
 }
 
 template <class Op>
-__global__ void __launch_bounds__(kThreads, 5) narrow_column_kernel(const __grid_constant__ NarrowArgs args) {
+__global__ void __launch_bounds__(kNarrowThreads, kNarrowBlocksPerSm)
+    narrow_column_kernel(const __grid_constant__ NarrowArgs args) {
     using E = typename Op::element;
     using A = typename Op::acc;
     extern __shared__ __align__(16) unsigned char shared_bytes[];
     int const columns = args.columns, tile_leaves = args.tile_leaves;
     int const tile_elements = tile_leaves * kColumnLeafRows * columns;
     int const stage_elements_each = tile_leaves * args.leaf_pitch;
-    E* const stage = reinterpret_cast<E*>(shared_bytes);  // kStages tiles
+    E* const stage = reinterpret_cast<E*>(shared_bytes);  // kNarrowStages tiles
     A* const leaf_value =
-        reinterpret_cast<A*>(shared_bytes + kStages * sizeof(E) * stage_elements_each);  // [column][leaf]
-    A* const level = leaf_value + kBatch * tile_leaves * columns;                        // [column][kLevels]
+        reinterpret_cast<A*>(shared_bytes + kNarrowStages * sizeof(E) * stage_elements_each);  // [column][leaf]
+    A* const level = leaf_value + kNarrowBatch * tile_leaves * columns;  // [column][kNarrowLevels]
 
     int const warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
     int64_t const first_row = blockIdx.x * args.chunk_leaves * kColumnLeafRows;
     int64_t const last_row = min(first_row + args.chunk_leaves * kColumnLeafRows, args.n);
     int64_t const end = last_row * columns;
-    int const tile_rows = tile_leaves * kColumnLeafRows, batch_leaves = kBatch * tile_leaves;
+    int const tile_rows = tile_leaves * kColumnLeafRows, batch_leaves = kNarrowBatch * tile_leaves;
     int const tiles = int((last_row - first_row + tile_rows - 1) / tile_rows);
     auto const start = [&](int tile) {
         int64_t const begin = first_row * columns + int64_t(tile) * tile_elements;
         if (tile < tiles)
-            stage_elements(args, begin, min(begin + tile_elements, end), stage + tile % kStages * stage_elements_each);
+            stage_elements(args, begin, min(begin + tile_elements, end),
+                           stage + tile % kNarrowStages * stage_elements_each);
         commit_copies();
     };
 
-    for (int tile = 0; tile < kStages - 1; ++tile) start(tile);
+    for (int tile = 0; tile < kNarrowStages - 1; ++tile) start(tile);
     for (int tile = 0; tile < tiles; ++tile) {
-        wait_for_copies<kStages - 2>();
+        wait_for_copies<kNarrowStages - 2>();
         __syncthreads();  // the tile is there, and the one before it has been added: its place can be filled
-        start(tile + kStages - 1);
+        start(tile + kNarrowStages - 1);
         int64_t const rows_left = last_row - first_row - int64_t(tile) * tile_rows;
         int const rows = int(min(rows_left, int64_t(tile_rows)));
         int const leaves = (rows + kColumnLeafRows - 1) / kColumnLeafRows;
-        int const before = tile % kBatch * tile_leaves;  // leaves of the batch that earlier tiles had
-        const E* const cells = stage + tile % kStages * stage_elements_each;
-        for (int task = threadIdx.x; task < leaves * columns; task += kThreads) {
+        int const before = tile % kNarrowBatch * tile_leaves;  // leaves of the batch that earlier tiles had
+        const E* const cells = stage + tile % kNarrowStages * stage_elements_each;
+        for (int task = threadIdx.x; task < leaves * columns; task += kNarrowThreads) {
             int const leaf = int(args.by_columns.divide(unsigned(task))), column = task - leaf * columns;
             const E* const cell = cells + leaf * args.leaf_pitch + column;
             int const present = min(rows - leaf * kColumnLeafRows, kColumnLeafRows);
@@ -109,25 +106,25 @@ __global__ void __launch_bounds__(kThreads, 5) narrow_column_kernel(const __grid
                 if (r < present) sum = Op::combine(sum, Op::load(cell[r * columns]));
             leaf_value[column * batch_leaves + before + leaf] = sum;
         }
-        if (tile % kBatch != kBatch - 1 && tile != tiles - 1) continue;
+        if (tile % kNarrowBatch != kNarrowBatch - 1 && tile != tiles - 1) continue;
         __syncthreads();
-        int const batch = tile / kBatch;
-        for (int column = warp; column < columns; column += kThreads / kWarp) {
+        int const batch = tile / kNarrowBatch;
+        for (int column = warp; column < columns; column += kNarrowThreads / kWarp) {
             ArrayValues<A> const values{leaf_value + column * batch_leaves, before + leaves, Op::identity()};
             A node = fold_warp<Op>(values, before + leaves);
             if (lane == 0) {
                 int d = 0;
-                for (; (batch >> d) & 1; ++d) node = Op::combine(level[column * kLevels + d], node);
-                level[column * kLevels + d] = node;
+                for (; (batch >> d) & 1; ++d) node = Op::combine(level[column * kNarrowLevels + d], node);
+                level[column * kNarrowLevels + d] = node;
             }
         }
     }
 
-    int const batches = (tiles + kBatch - 1) / kBatch;
-    for (int column = warp; column < columns; column += kThreads / kWarp) {
+    int const batches = (tiles + kNarrowBatch - 1) / kNarrowBatch;
+    for (int column = warp; column < columns; column += kNarrowThreads / kWarp) {
         A total = Op::identity();
         for (int d = 0; batches >> d; ++d)
-            if ((batches >> d) & 1) total = Op::combine(level[column * kLevels + d], total);
+            if ((batches >> d) & 1) total = Op::combine(level[column * kNarrowLevels + d], total);
         Letter* const boxes = args.mailbox + column * args.chunks * letters<A>;
         if (args.chunks > 1) {
             if (lane == 0) send(boxes + blockIdx.x * letters<A>, 1, total);
@@ -163,9 +160,9 @@ cudaError_t run_narrow_column(const Problem& p, const Plan& plan, const Buffers&
     return dispatch(p, [&](auto op) {
         using Op = decltype(op);
         size_t const tile = size_t(args.tile_leaves) * args.columns;
-        size_t const shared_bytes = kStages * args.tile_leaves * args.leaf_pitch * sizeof(typename Op::element) +
-                                    (kBatch * tile + args.columns * kLevels) * sizeof(typename Op::acc);
-        narrow_column_kernel<Op><<<unsigned(plan.grid_x), kThreads, shared_bytes, b.stream>>>(args);
+        size_t const shared_bytes = kNarrowStages * args.tile_leaves * args.leaf_pitch * sizeof(typename Op::element) +
+                                    (kNarrowBatch * tile + args.columns * kNarrowLevels) * sizeof(typename Op::acc);
+        narrow_column_kernel<Op><<<unsigned(plan.grid_x), kNarrowThreads, shared_bytes, b.stream>>>(args);
     });
 }
 

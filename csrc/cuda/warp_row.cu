@@ -1,26 +1,20 @@
-// Rows of at most 32 leaves, when there are many of them.
+// Rows of at most kMaxGroup leaves, when there are enough of them to keep every warp busy.
 //
-// Who owns what: a warp owns a row and reads it leaf by leaf; lane i keeps the value of leaf i, so that the tree over the
-// leaves is one more fold of the lanes. Valid: in every lane. Moves: the input once. Barriers: none.
+// Who owns what: a warp owns a row and reads it leaf by leaf; lane i keeps the i-th of 32 values, so that the tree over
+// them is one more fold of the lanes. Valid: in every lane. Moves: the input once. Barriers: none.
 #include "launch.cuh"
 
 namespace gpureduce::cuda {
 namespace {
 
 template <class Op, Loader L>
-__global__ void __launch_bounds__(kMaxThreads, min_blocks<Op>)
-    warp_row_kernel(const __grid_constant__ RowArgs<L> args) {
+__global__ void __launch_bounds__(kMaxThreads, kBlocksPerSm) warp_row_kernel(const __grid_constant__ RowArgs<L> args) {
     using E = typename Op::element;
     using A = typename Op::acc;
     int const warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
     int64_t const row = int64_t(blockIdx.x) * (blockDim.x / kWarp) + warp;
     if (row >= args.outputs) return;
-    RowReader<E, L> const reader(args, row);
-    A mine = Op::identity();
-    for_each_leaf<Op>(reader, 0, int(args.leaves), 0, 1, [&](int leaf, A value) {
-        if (Op::order_free || lane == leaf) mine = value;
-    });
-    A const total = fold_lanes<Op>(mine);
+    A const total = fold_group<Op>(RowReader<E, L>(args, row), 0, int(args.leaves));
     if (lane == 0) store_result<Op>(args.out, row, args.out_type, total, args.n);
 }
 
