@@ -56,30 +56,9 @@ struct VectorLeaf {
     static constexpr int kElements = kLoads * kWidth;
     static constexpr int kBlock = kValues<A>;  // leaves folded together: their last vectors fill whole vectors
 
-    static GPUREDUCE_HD Vector<A> one_vector(const E* x) {
-        if constexpr (Vectors::kFitRegisters)
-            return one_vector_in_order(x);
-        else
-            return one_vector_by_columns(x);
-    }
-
-    // Reads memory in order of the addresses, as the hardware's prefetch likes it.
-    static GPUREDUCE_HD Vector<A> one_vector_in_order(const E* x) {
-        Vector<A> sum[kVectors];
-#pragma GCC unroll 16
-        for (int i = 0; i < kVectors; ++i) sum[i] = Vectors::first_load(x, i);
-#pragma GCC unroll 4
-        for (int k = 1; k < kLoads; ++k) {
-#pragma GCC unroll 16
-            for (int i = 0; i < kVectors; ++i) sum[i] += Vectors::first_load(x, i + k * kVectors);
-        }
-        auto const vector = [&](int i) __attribute__((always_inline)) { return sum[i]; };
-        return fold_vectors<A, kVectors, 0>(vector, 0);
-    }
-
     // Prefetches the next leaf in order of the addresses: the loads of a leaf are four streams, each too short for the
     // hardware to follow.
-    static GPUREDUCE_HD Vector<A> one_vector_by_columns(const E* x) {
+    static GPUREDUCE_HD Vector<A> one_vector(const E* x) {
         auto const vector = [x](int i) __attribute__((always_inline)) {
             constexpr int kLine = 64, kBytes = kElements * int(sizeof(E)), kShare = kBytes / kVectors;
             const char* const next = reinterpret_cast<const char*>(x) + kBytes + i * kShare;

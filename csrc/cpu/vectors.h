@@ -20,7 +20,6 @@ template <class E, class A>
 struct PlainVectors {
     static constexpr int kLoadValues = kValues<A>;  // elements read into a vector
     static constexpr int kVectors = kLanes * components<E> / kLoadValues;
-    static constexpr bool kFitRegisters = kVectors <= 16;  // all of them at a time
 
     static GPUREDUCE_HD Vector<A> first_load(const E* x, int i) { return load_as(A{}, x + i * kLoadValues); }
 
@@ -53,7 +52,6 @@ template <class E>
 struct PairVectors {
     static constexpr int kLoadValues = 2 * kValues<float>;
     static constexpr int kVectors = kLanes * components<E> / kLoadValues;
-    static constexpr bool kFitRegisters = false;
 
     static GPUREDUCE_HD Vector<float> first_load(const E* x, int i) {
         Vector<uint32_t> const pairs = load_vector<uint32_t>(x + i * kLoadValues);
