@@ -96,6 +96,7 @@ def test_narrow_column_geometries(geometry, dtype):
                 continue
             x = common.random_data((rows, columns), dtype, seed=34)
             want, on_gpu = op(x, 0), x.cuda()
+            geometry()
             assert common.description(on_gpu, 0)["path"] == "narrow_column"
             for path, chunk in ((0, 0), (0, 64), (0, 256), (COLUMN, 0)):
                 geometry(path=path, chunk_leaves=chunk)
