@@ -36,21 +36,13 @@ cudaError_t sum(void* temp, size_t& temp_bytes, const void* in, void* out, int64
 extern "C" int cub_sum(int dtype, void* temp, size_t* temp_bytes, const void* in, void* out, int64_t n, void* stream) {
     auto const s = static_cast<cudaStream_t>(stream);
     switch (dtype) {
-        case 0:
-            return sum<float, float>(temp, *temp_bytes, in, out, n, s);
-        case 1:
-            return sum<double, double>(temp, *temp_bytes, in, out, n, s);
-        case 2:
-            return sum<__half, __half, float>(temp, *temp_bytes, in, out, n, s);
-        case 3:
-            return sum<__nv_bfloat16, __nv_bfloat16, float>(temp, *temp_bytes, in, out, n, s);
-        case 4:
-            return sum<int8_t, int64_t>(temp, *temp_bytes, in, out, n, s);
-        case 5:
-            return sum<int32_t, int64_t>(temp, *temp_bytes, in, out, n, s);
-        case 6:
-            return sum<int64_t, int64_t>(temp, *temp_bytes, in, out, n, s);
-        default:
-            return -1;
+        case 0: return sum<float, float>(temp, *temp_bytes, in, out, n, s);
+        case 1: return sum<double, double>(temp, *temp_bytes, in, out, n, s);
+        case 2: return sum<__half, __half, float>(temp, *temp_bytes, in, out, n, s);
+        case 3: return sum<__nv_bfloat16, __nv_bfloat16, float>(temp, *temp_bytes, in, out, n, s);
+        case 4: return sum<int8_t, int64_t>(temp, *temp_bytes, in, out, n, s);
+        case 5: return sum<int32_t, int64_t>(temp, *temp_bytes, in, out, n, s);
+        case 6: return sum<int64_t, int64_t>(temp, *temp_bytes, in, out, n, s);
+        default: return -1;
     }
 }
