@@ -31,12 +31,6 @@ Accumulator accumulator_of(const Problem& p) {
     return found;
 }
 
-bool strides_fit_vectors(const AxisList& axes, int count, int element_bytes) {
-    for (int i = 0; i < count; ++i)
-        if (axes.axis[i].stride * element_bytes % kVectorBytes != 0) return false;
-    return true;
-}
-
 Loader row_loader(const Problem& p, int element_bytes) {
     bool const flat = p.reduced.count == 0 || (p.reduced.count == 1 && p.reduced.last().stride == 1);
     if (!flat || p.kept.count > kFastAxes) return Loader::gather;
@@ -223,6 +217,12 @@ struct JsonObject {
 };
 
 }  // namespace
+
+bool strides_fit_vectors(const AxisList& axes, int count, int element_bytes) {
+    for (int i = 0; i < count; ++i)
+        if (axes.axis[i].stride * element_bytes % kVectorBytes != 0) return false;
+    return true;
+}
 
 Plan make_plan(const Problem& p, const DeviceTraits& device, const Geometry& force) {
     Plan plan;

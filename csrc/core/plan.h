@@ -11,21 +11,20 @@ namespace gpureduce {
 // What the planner may know of a device, as plain numbers.
 struct DeviceTraits {
     int sm_count = 132;
-    int max_threads_per_sm = 2048;
 };
 
 enum class Path : uint8_t {
     nothing,        // no outputs
     short_row,      // a group of 1 to 32 lanes per row, several rows in flight
     warp_row,       // a warp per row
-    block_row,      // a block per chunk of leaves; the last block of a row folds its chunks
+    block_row,      // a block per chunk of leaves; the block of the last chunk collects the others
     column,         // threads own columns; the block of the last chunk of a tile collects the others
     narrow_column,  // few columns, read as one run through shared memory
 };
 
 enum class Loader : uint8_t {
     vector,     // aligned 16-byte loads
-    unaligned,  // 16 bytes from two aligned loads and a shift
+    unaligned,  // 16 bytes from two aligned vectors and a shift
     gather,     // element by element through the axes
 };
 
@@ -70,6 +69,9 @@ inline constexpr int kNarrowBatch = 4;    // tiles that fold together
 inline constexpr int kNarrowLevels = 32;  // of each column's counter
 // Blocks of column.cu on an SM, by the bytes of a thread's accumulators.
 constexpr int column_blocks_per_sm(int bytes) { return bytes <= 16 ? 4 : bytes <= 64 ? 3 : 2; }
+
+// Whether the first `count` axes keep a 16-byte aligned address aligned.
+bool strides_fit_vectors(const AxisList& axes, int count, int element_bytes);
 
 Plan make_plan(const Problem& problem, const DeviceTraits& device, const Geometry& force = {});
 

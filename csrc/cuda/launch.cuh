@@ -47,12 +47,8 @@ inline bool is_grouped(const Problem& p) {
     int const bytes = dtype_info(p.in).bytes;
     if (p.reduced.count == 0 || p.misalignment != 0) return false;
     if (p.reduced.last().stride != 1 || p.reduced.last().size % components_of(bytes) != 0) return false;
-    auto const aligned = [&](const AxisList& axes, int count) {
-        for (int d = 0; d < count; ++d)
-            if (axes.axis[d].stride * bytes % kVectorBytes != 0) return false;
-        return true;
-    };
-    return aligned(p.kept, p.kept.count) && aligned(p.reduced, p.reduced.count - 1);
+    return strides_fit_vectors(p.kept, p.kept.count, bytes) &&
+           strides_fit_vectors(p.reduced, p.reduced.count - 1, bytes);
 }
 
 template <Loader L>

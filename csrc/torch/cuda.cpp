@@ -18,10 +18,8 @@ namespace {
 std::vector<DeviceTraits> all_traits() {
     std::vector<DeviceTraits> traits(c10::cuda::device_count());
     for (int device = 0; device < int(traits.size()); ++device) {
-        DeviceTraits& found = traits[device];
-        C10_CUDA_CHECK(cudaDeviceGetAttribute(&found.sm_count, cudaDevAttrMultiProcessorCount, device));
-        C10_CUDA_CHECK(
-            cudaDeviceGetAttribute(&found.max_threads_per_sm, cudaDevAttrMaxThreadsPerMultiProcessor, device));
+        int& sm_count = traits[device].sm_count;
+        C10_CUDA_CHECK(cudaDeviceGetAttribute(&sm_count, cudaDevAttrMultiProcessorCount, device));
     }
     return traits;
 }
