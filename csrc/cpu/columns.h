@@ -1,139 +1,214 @@
-// The column family: columns side by side are the SIMD.
+// The column family: columns side by side are the SIMD, in packs of as many as one load reads. A strip of columns goes
+// down the rows leaf by leaf; the counter's levels hold a strip each.
 #pragma once
 
+#include "narrow_columns.h"
+#include "results.h"
 #include "walk.h"
 
-template <class Op, int kWidth>  // kWidth columns are carried side by side by one task
+template <class Op>
+
 struct Columns {
     using E = typename Op::element;
     using A = typename Op::acc;
-
-    struct Block {
-        A column[kWidth];
-    };
-    // A binary counter of blocks, which are added and kept in place: they are too large to hand around.
-    struct Counter {
-        Block level[kLevels + 1];
-        uint64_t count = 0;
-
-        void push(Block& sum) {
-            int d = 0;
-            for (; (count >> d) & 1; ++d) add(level[d], sum);
-            for (int c = 0; c < kWidth; ++c) level[d].column[c] = sum.column[c];
-            ++count;
-        }
-        void total(Block& sum) const {
-            fill_identity(sum);
-            for (int d = 0; count >> d; ++d)
-                if ((count >> d) & 1) add(level[d], sum);
-        }
-        static void add(const Block& lower, Block& sum) {
-            for (int c = 0; c < kWidth; ++c) sum.column[c] = Op::combine(lower.column[c], sum.column[c]);
-        }
-    };
+    using Pack = PackOf<Op>;
+    using Sums = typename Pack::Sums;
+    static constexpr int kPack = Pack::kColumns;
+    static constexpr int kStripColumns = 4096 / int(sizeof(A)) / kPack * kPack;  // 4 KB a level
 
     const Problem& problem;
     const E* in;
+    const E* end;
     Axis columns;
     AxisList batch;
-    int64_t blocks;  // per batch
+    int64_t strips, strip_columns;  // of each element of the batch
+    int packs;                      // of a strip, at most
     int64_t leaves;
+    bool in_place;  // packs are read where they lie
 
     Columns(const Problem& p, const void* data)
-        : problem(p), in(static_cast<const E*>(data)), columns(p.kept.last()), batch(p.kept) {
+        : problem(p), in(static_cast<const E*>(data)), end(end_of(p, in)), columns(p.kept.last()), batch(p.kept) {
         --batch.count;
-        blocks = ceil_div(columns.size, kWidth);
+        int64_t const all_packs = ceil_div(columns.size, kPack);
+        strips = ceil_div(columns.size, kStripColumns);
+        packs = int(ceil_div(all_packs, strips));
+        strip_columns = packs * kPack;
+        strips = ceil_div(columns.size, strip_columns);
         leaves = leaves_of(Family::column, int(sizeof(E)), p.n);
+        bool const aligned = has_vectors<Op> || p.misalignment % int(sizeof(E)) == 0;
+        in_place = columns.stride == 1 && aligned && columns.size >= kPack;
     }
 
-    static void fill_identity(Block& block) {
-        for (int c = 0; c < kWidth; ++c) block.column[c] = Op::identity();
+    // A strip of one element of the batch. The last pack ends with the strip, so it may overlap the one before.
+    struct Strip {
+        const E* base;
+        int64_t first_column;
+        int width, packs;
+
+        int column(int pack) const {
+            int const last = width - kPack;
+            return pack * kPack < last || last < 0 ? pack * kPack : last;
+        }
+    };
+    Strip strip(int64_t unit) const {
+        int64_t const first = unit % strips * strip_columns;
+        int64_t const left = columns.size - first;
+        int const width = int(left < strip_columns ? left : strip_columns);
+        const E* const base = in + Odometer(batch, unit / strips).offset + first * columns.stride;
+        return {base, first, width, int(ceil_div(width, kPack))};
     }
 
-    int width_of(int64_t block) const {
-        int64_t const left = columns.size - block * kWidth;
-        return int(left < kWidth ? left : kWidth);
+    // The sums of a pack are added to the counter: levels [from, below) are full, and the sums with them are stored
+    // above.
+    GPUREDUCE_HD void push(Sums sums, int pack, int from, int below, Sums* level) const {
+        for (int d = from; d < below; ++d) sums = Pack::combine(level[d * packs + pack], sums);
+        level[below * packs + pack] = sums;
     }
 
-    void leaf(const E* base, Odometer& at, int rows, int width, Block& sum) const {
-        fill_identity(sum);
-        bool const aligned = problem.misalignment % int(sizeof(E)) == 0;
-        for (int r = 0; r < rows; ++r, at.advance(1)) {
-            const E* const row = base + at.offset;
-            if (columns.stride == 1 && aligned && width == kWidth)
-                for (int c = 0; c < kWidth; ++c) sum.column[c] = Op::combine(sum.column[c], Op::load(row[c]));
-            else if (columns.stride == 1 && aligned)
-                for (int c = 0; c < width; ++c) sum.column[c] = Op::combine(sum.column[c], Op::load(row[c]));
-            else
-                for (int c = 0; c < width; ++c)
-                    sum.column[c] = Op::combine(sum.column[c], Op::load(load_element(row + c * columns.stride)));
+    void whole_leaf(const Strip& s, const int64_t (&row)[kColumnLeafRows], int below, Sums* level) const {
+        int64_t const next_leaf = kColumnLeafRows * problem.reduced.last().stride;
+        for (int p = 0; p < s.packs; ++p) {
+            const E* const x = s.base + s.column(p);
+            if (p * kPack * int(sizeof(E)) % 64 == 0)
+                for (int r = 0; r < kColumnLeafRows; ++r) __builtin_prefetch(x + row[r] + next_leaf);
+            Sums sums = Pack::first(x + row[0]);
+            for (int r = 1; r < kColumnLeafRows; ++r) Pack::add(sums, x + row[r]);
+            push(sums, p, 0, below, level);
         }
     }
+    // The same for fewer rows, and for packs that do not lie in memory as they are read.
+    void any_leaf(const Strip& s, const int64_t (&row)[kColumnLeafRows], int rows, int below, Sums* level) const {
+        for (int p = 0; p < s.packs; ++p) {
+            int const left = s.width - s.column(p), count = left < kPack ? left : kPack;
+            E together[kPack] = {};
+            auto const pack = [&](int r) {
+                const E* const x = s.base + row[r] + s.column(p) * columns.stride;
+                if (in_place) return x;
+                for (int c = 0; c < count; ++c) together[c] = load_element(x + c * columns.stride);
+                return static_cast<const E*>(together);
+            };
+            Sums sums = Pack::first(pack(0));
+            for (int r = 1; r < rows; ++r) Pack::add(sums, pack(r));
+            push(sums, p, 0, below, level);
+        }
+    }
+    // A leaf of a strip, at the next rows.
+    void leaf(const Strip& s, Odometer& at, int rows, uint64_t count, Sums* level) const {
+        int64_t row[kColumnLeafRows];
+        if (at.run() >= rows) {
+            for (int r = 0; r < rows; ++r) row[r] = at.offset + r * problem.reduced.last().stride;
+            at.advance(rows);
+        } else {
+            for (int r = 0; r < rows; ++r, at.advance(1)) row[r] = at.offset;
+        }
+        int const below = __builtin_ctzll(~count);
+        if (in_place && rows == kColumnLeafRows)
+            whole_leaf(s, row, below, level);
+        else
+            any_leaf(s, row, rows, below, level);
+    }
 
-    void node(int64_t unit, int64_t first, int64_t last, Block& sum) const {
-        int64_t const block = unit % blocks;
-        const E* const base = in + Odometer(batch, unit / blocks).offset + block * kWidth * columns.stride;
-        int64_t const end = problem.n < last * kColumnLeafRows ? problem.n : last * kColumnLeafRows;
-        Counter counter;
+    // The next rows as groups, where rows are narrow; returns how many leaves that makes.
+    uint64_t groups(const Strip& s, Odometer& at, int64_t rows, Sums* level) const {
+        uint64_t count = 0;
+        if constexpr (has_vectors<Op>) {
+            using Group = ColumnGroup<Op>;
+            constexpr int kLevel = ceil_log2(Group::kLeaves);
+            int64_t const pitch = problem.reduced.last().stride;
+            bool const few = columns.size < kPack;
+            if (columns.stride != 1 || pitch > (few ? Group::kMaxTransposed : Group::kMaxPitch)) return 0;
+            for (; rows >= Group::kRows && at.run() >= Group::kRows; rows -= Group::kRows) {
+                const E* const x = s.base + at.offset;
+                int const below = kLevel + __builtin_ctzll(~(count >> kLevel));
+                for (int p = 0; p < s.packs; ++p)
+                    push(few ? Group::of_few(x, pitch, s.width, end) : Group::of_pack(x + s.column(p), pitch), p,
+                         kLevel, below, level);
+                at.advance(Group::kRows);
+                count += Group::kLeaves;
+            }
+        }
+        return count;
+    }
+
+    // The node over leaves [first, last) of a strip, in the first of the levels.
+    void node(int64_t unit, int64_t first, int64_t last, Sums* level) const {
+        Strip const s = strip(unit);
         Odometer at(problem.reduced, first * kColumnLeafRows);
-        for (int64_t r = first * kColumnLeafRows; r < end; r += kColumnLeafRows) {
-            leaf(base, at, int(end - r < kColumnLeafRows ? end - r : kColumnLeafRows), width_of(block), sum);
-            counter.push(sum);
-        }
-        counter.total(sum);
+        int64_t const begin = first * kColumnLeafRows, past = last * kColumnLeafRows;
+        int64_t const rows = (problem.n < past ? problem.n : past) - begin;
+        uint64_t count = groups(s, at, rows, level);
+        for (int64_t r = int64_t(count) * kColumnLeafRows; r < rows; r += kColumnLeafRows, ++count)
+            leaf(s, at, int(rows - r < kColumnLeafRows ? rows - r : kColumnLeafRows), count, level);
+        total(count, s.packs, level);
     }
 
-    void finish(void* out, int64_t unit, const Block& total) const {
-        int64_t const block = unit % blocks;
-        int64_t output = block * kWidth * columns.out_stride;
-        int64_t index = unit / blocks;
+    // Adds up the full levels of a counter of `count` entries, the lowest first, into the first level.
+    void total(uint64_t count, int strip_packs, Sums* level) const {
+        int const lowest = __builtin_ctzll(count);
+        for (int p = 0; p < strip_packs; ++p) {
+            Sums sums = level[lowest * packs + p];
+            for (int d = lowest + 1; count >> d; ++d)
+                if ((count >> d) & 1) sums = Pack::combine(level[d * packs + p], sums);
+            level[p] = sums;
+        }
+    }
+
+    void finish(void* out, int64_t unit, const Sums* totals) const {
+        Strip const s = strip(unit);
+        int64_t output = s.first_column * columns.out_stride;
+        int64_t index = unit / strips;
         for (int d = batch.count - 1; d >= 0; --d) {
             output += index % batch.axis[d].size * batch.axis[d].out_stride;
             index /= batch.axis[d].size;
         }
-        for (int c = 0; c < width_of(block); ++c)
-            store(out, output + c * columns.out_stride, problem.out, Op::finish(total.column[c], problem.n));
+        for (int p = 0; p < s.packs; ++p) {
+            int const column = s.column(p), left = s.width - column, count = left < kPack ? left : kPack;
+            A total[kPack];
+            for (int c = 0; c < kPack; ++c) total[c] = Pack::value(totals[p], c);
+            int64_t const first = output + column * columns.out_stride;
+            if (columns.out_stride == 1)
+                store_outputs<Op>(out, first, count, problem, total);
+            else
+                for (int c = 0; c < count; ++c)
+                    store(out, first + c * columns.out_stride, problem.out, Op::finish(total[c], problem.n));
+        }
     }
 
+    int64_t level_sums() const { return int64_t(ceil_log2(leaves) + 1) * packs; }
+
     void run(void* out, int threads, const ParallelFor& parallel_for) const {
-        int64_t const units = batch.elements() * blocks;
-        auto const whole_columns = [&](int64_t begin, int64_t end) {
-            Block total;
-            for (int64_t unit = begin; unit < end; ++unit) {
-                node(unit, 0, leaves, total);
-                finish(out, unit, total);
+        int64_t const units = batch.elements() * strips;
+        int64_t const bytes = problem.outputs * problem.n * int64_t(sizeof(E));
+        Cut const cut(units, leaves, bytes, threads);
+        if (cut.chunks > 1) return tall_columns(out, cut, parallel_for);
+        auto const whole_columns = [&](int64_t begin, int64_t last) {
+            Buffer<Sums> level(level_sums());
+            for (int64_t unit = begin; unit < last; ++unit) {
+                node(unit, 0, leaves, level.data);
+                finish(out, unit, level.data);
             }
         };
-        int64_t const work = problem.outputs * problem.n * int64_t(sizeof(E));
-        if (threads == 1 || work < kParallelBytes) return whole_columns(0, units);
-        if (units >= 4 * threads) return parallel_for(units, 1, whole_columns);
+        if (threads == 1 || bytes < kParallelBytes) return whole_columns(0, units);
+        parallel_for(units, 1, whole_columns);
+    }
 
-        int64_t const chunk = next_power_of_two(ceil_div(leaves, 4 * threads));
-        int64_t const chunks = ceil_div(leaves, chunk);
-        Buffer<Block> partial(chunks * units);
-        parallel_for(chunks * units, 1, [&](int64_t begin, int64_t end) {
-            for (int64_t task = begin; task < end; ++task) {
-                int64_t const first = task % chunks * chunk;
-                int64_t const last = first + chunk < leaves ? first + chunk : leaves;
-                node(task / chunks, first, last, partial[task]);
+    void tall_columns(void* out, const Cut& cut, const ParallelFor& parallel_for) const {
+        Buffer<Sums> partial(cut.units * cut.chunks * packs);
+        parallel_for(cut.units * cut.chunks, 1, [&](int64_t begin, int64_t last) {
+            Buffer<Sums> level(level_sums());
+            for (int64_t task = begin; task < last; ++task) {
+                int64_t const c = task % cut.chunks;
+                node(task / cut.chunks, cut.first(c), cut.last(c), level.data);
+                for (int p = 0; p < packs; ++p) partial[task * packs + p] = level[p];
             }
         });
-        for (int64_t unit = 0; unit < units; ++unit) {
-            Counter counter;
-            Block total;
-            for (int64_t c = 0; c < chunks; ++c) counter.push(partial[unit * chunks + c]);
-            counter.total(total);
-            finish(out, unit, total);
+        for (int64_t unit = 0; unit < cut.units; ++unit) {
+            Sums* const chunk = partial.data + unit * cut.chunks * packs;
+            for (int64_t step = 1; step < cut.chunks; step *= 2)
+                for (int64_t c = 0; c + step < cut.chunks; c += 2 * step)
+                    for (int p = 0; p < packs; ++p)
+                        chunk[c * packs + p] = Pack::combine(chunk[c * packs + p], chunk[(c + step) * packs + p]);
+            finish(out, unit, chunk);
         }
     }
 };
-
-// Few columns are not worth wide tasks; many columns of small elements are read in longer runs.
-template <class Op>
-void run_columns(const Problem& p, const void* in, void* out, int threads, const ParallelFor& parallel_for) {
-    constexpr int kNarrow = 64, kWide = sizeof(typename Op::element) <= 2 ? 256 : kNarrow;
-    if (p.kept.last().size < kWide)
-        Columns<Op, kNarrow>(p, in).run(out, threads, parallel_for);
-    else
-        Columns<Op, kWide>(p, in).run(out, threads, parallel_for);
-}

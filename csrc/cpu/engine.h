@@ -1,7 +1,8 @@
-// The tree on the CPU, once per instruction set: included inside a namespace of its own by run_*.cpp, after every standard
-// header, so that nothing of it can be merged by the linker with code for another instruction set. The including file
-// defines kSimdBytes, the width of a vector, and kConvertsHalf, whether it has load_as(float, const Half*).
+// The tree on the CPU, once per instruction set: included inside a namespace of its own by run_*.cpp, after every
+// standard header, so that nothing of it can be merged by the linker with code for another instruction set. The
+// including file defines kSimdBytes, the width of a vector, and kConvertsHalf, whether it has halves_to_floats.
 #include "columns.h"
+#include "integers.h"
 #include "rows.h"
 
 bool run(const Problem& p, const void* in, void* out, int threads, const ParallelFor& parallel_for) {
@@ -10,9 +11,11 @@ bool run(const Problem& p, const void* in, void* out, int threads, const Paralle
         AllOps{}, [&](auto op) { return op.key == key; },
         [&](auto op) {
             using Op = decltype(op);
-            if (p.family == Family::row)
+            if constexpr (Op::order_free)
+                Integers<Op>(p, in).run(out, threads, parallel_for);
+            else if (p.family == Family::row)
                 Rows<Op>(p, in).run(out, threads, parallel_for);
             else
-                run_columns<Op>(p, in, out, threads, parallel_for);
+                Columns<Op>(p, in).run(out, threads, parallel_for);
         });
 }

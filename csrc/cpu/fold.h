@@ -7,6 +7,7 @@
 #pragma once
 
 template <class T>
+
 struct VectorOf;
 template <> struct VectorOf<float> {
     using type = float __attribute__((vector_size(kSimdBytes)));
@@ -23,6 +24,7 @@ template <class T>
 inline constexpr int kValues = kSimdBytes / int(sizeof(T));
 
 template <class T>
+
 GPUREDUCE_HD Vector<T> load_vector(const void* address) {
     Vector<T> values;
     memcpy(&values, address, sizeof values);
@@ -43,6 +45,7 @@ GPUREDUCE_HD Vector<T> add_neighbours_in_halves(Vector<T> a, Vector<T> b) {
 }
 
 template <class T>
+
 GPUREDUCE_HD Vector<T> add_halves(Vector<T> a, Vector<T> b) {
     if constexpr (kValues<T> == 8)
         return __builtin_shufflevector(a, b, 0, 1, 2, 3, 8, 9, 10, 11) +
@@ -59,6 +62,16 @@ GPUREDUCE_HD Vector<T> fold_step(Vector<T> a, Vector<T> b) {
         return add_neighbours_in_halves<T>(a, b);
     else
         return add_halves<T>(a, b);
+}
+
+// The index of the value at a position after so many steps: they are in order after whole cycles only.
+template <class T>
+constexpr int index_after(int steps, int position) {
+    constexpr int kOfEight[2][8] = {{0, 1, 4, 5, 2, 3, 6, 7}, {0, 2, 4, 6, 1, 3, 5, 7}};
+    constexpr int kOfFour[4] = {0, 2, 1, 3};
+    int const in_cycle = steps % ceil_log2(kValues<T>);
+    if (kSimdBytes == 16 || in_cycle == 0) return position;
+    return kValues<T> == 8 ? kOfEight[in_cycle - 1][position] : kOfFour[position];
 }
 
 // Folds the Count vectors vector(first), vector(first + 1), .. into one; `Step` steps came before. Depth first, so that

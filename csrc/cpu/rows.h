@@ -1,113 +1,107 @@
-// The row family: leaves are folded by a binary counter.
+// The row family: leaves are folded by a binary counter, kBlock neighbours at a time.
 #pragma once
 
+#include "counter.h"
 #include "leaf.h"
-#include "walk.h"
+#include "runs.h"
+#include "short_rows.h"
 
 template <class Op>
+
 struct Rows {
     using E = typename Op::element;
     using A = typename Op::acc;
     using Leaf = LeafOf<Op>;
+    static constexpr int kBlock = Leaf::kBlock, kElements = Leaf::kElements;
 
     const Problem& problem;
     const E* in;
-    bool flat;  // each row is one aligned run of memory
+    const E* end;
+    bool flat;  // each row is one run of memory
 
-    Rows(const Problem& p, const void* data) : problem(p), in(static_cast<const E*>(data)) {
-        bool const contiguous = p.reduced.count == 0 || (p.reduced.count == 1 && p.reduced.last().stride == 1);
-        flat = contiguous && p.misalignment % int(sizeof(E)) == 0;
+    Rows(const Problem& p, const void* data) : problem(p), in(static_cast<const E*>(data)), end(end_of(p, in)) {
+        bool const aligned = has_vectors<Op> || p.misalignment % int(sizeof(E)) == 0;
+        flat = aligned && (p.reduced.count == 0 || (p.reduced.count == 1 && p.reduced.last().stride == 1));
     }
 
-    // The next `count` elements of a row: where they lie if that is one run of memory, else copied to the buffer.
-    const E* next(const E* row, Odometer& at, int count, E* buffer) const {
-        int64_t const stride = problem.reduced.count ? problem.reduced.last().stride : 0;
-        bool const runs = stride == 1 && problem.misalignment % int(sizeof(E)) == 0;
-        if (runs && at.run() >= count) {
-            const E* const here = row + at.offset;
-            at.advance(count);
-            return here;
+    // The node over leaves [first, last) of a row; first is a multiple of a power of two >= last - first.
+    A node(const E* row, int64_t first, int64_t last, Runs<E>& runs) const {
+        int64_t const begin = first * kElements;
+        int64_t const count = (problem.n < last * kElements ? problem.n : last * kElements) - begin;
+        if (flat) {
+            const E* x = row + begin;
+            auto const next = [&](int taken, E*) __attribute__((always_inline)) {
+                x += taken;
+                return x - taken;
+            };
+            return fold_leaves<kDepth>(next, count, end);
         }
-        for (int done = 0; done < count;) {
-            int const run = int(at.run() < count - done ? at.run() : count - done);
-            const E* const source = row + at.offset;
-            if (stride == 1)
-                memcpy(buffer + done, source, size_t(run) * sizeof(E));
-            else
-                for (int i = 0; i < run; ++i) buffer[done + i] = load_element(source + i * stride);
-            done += run;
-            at.advance(run);
+        runs.start(row, begin);
+        auto const next = [&](int taken, E* together) { return runs.next(taken, together); };
+        return fold_leaves<kDepth>(next, count, nullptr);
+    }
+
+    // `next(count, buffer)` gives the elements of leaf after leaf. Memory may be read up to `readable`, if that is
+    // known. Nodes of kBlock^Depth leaves need no counter, whose branches cost as much as several leaves; the rest of
+    // the row is one incomplete node of that size.
+    template <int Depth, class Next>
+    static A fold_leaves(const Next& next, int64_t count, const E* readable) {
+        constexpr int64_t kNode = kElements * (Depth == 0 ? 1 : Depth == 1 ? kBlock : kBlock * kBlock);
+        E together[kElements];
+        Counter<A, Op> nodes;
+        auto const full = [&]() __attribute__((always_inline)) { return next(kElements, together); };
+        for (; count >= kNode; count -= kNode) nodes.push(Leaf::template node<Depth>(full));
+        if (count == 0) return nodes.count ? nodes.total() : Op::identity();
+        A rest;
+        if constexpr (Depth == 0) {
+            const E* const x = next(int(count), together);
+            rest = Leaf::of(x, int(count), readable ? readable : x + count);
+        } else {
+            rest = fold_leaves<Depth - 1>(next, count, readable);
         }
-        return buffer;
+        if (nodes.count == 0) return rest;
+        nodes.push(rest);
+        return nodes.total();
     }
+    static constexpr int kDepth = has_vectors<Op> ? 2 : 0;
 
-    // The node over leaves [first, last); first is a multiple of a power of two >= last - first.
-    A node(const E* row, int64_t first, int64_t last) const {
-        int64_t const end = problem.n < last * Leaf::kElements ? problem.n : last * Leaf::kElements;
-        int64_t const begin = first * Leaf::kElements;
-        if constexpr (Op::order_free)
-            if (flat) return flat_sum(row + begin, end - begin);
-        if (flat) return flat_node(row + begin, end - begin);
-        BinaryCounter<A, Op, kLevels> counter;
-        Odometer at(problem.reduced, begin);
-        E buffer[Leaf::kElements];
-        for (int64_t e = begin; e < end; e += Leaf::kElements) {
-            int const count = int(end - e < Leaf::kElements ? end - e : Leaf::kElements);
-            counter.push(Leaf::of(next(row, at, count, buffer), count));
-        }
-        return counter.total(Op::identity());
-    }
-
-    static A flat_node(const E* x, int64_t count) {
-        constexpr int kBlockElements = Leaf::kBlock * Leaf::kElements;
-        BinaryCounter<A, Op, kLevels> blocks;
-        for (; count >= kBlockElements; count -= kBlockElements, x += kBlockElements) blocks.push(Leaf::block(x));
-        if (count > 0) {
-            A const rest = part_of_block(x, count);
-            if (blocks.count == 0) return rest;
-            blocks.push(rest);
-        }
-        return blocks.total(Op::identity());
-    }
-
-    static A part_of_block(const E* x, int64_t count) {
-        if (count <= Leaf::kElements) return Leaf::of(x, count);
-        BinaryCounter<A, Op, ceil_log2(Leaf::kBlock)> leaves;
-        for (; count > 0; count -= Leaf::kElements, x += Leaf::kElements) leaves.push(Leaf::of(x, count));
-        return leaves.total(Op::identity());
-    }
-
-    void finish(void* out, int64_t output, A total) const {
-        store(out, output, problem.out, Op::finish(total, problem.n));
+    void whole_rows(void* out, int64_t begin, int64_t last, int64_t leaves) const {
+        Runs<E> runs(problem, end);
+        Odometer at(problem.kept, begin);
+        for (int64_t output = begin; output < last; ++output, at.advance(1))
+            store(out, output, problem.out, Op::finish(node(in + at.offset, 0, leaves, runs), problem.n));
     }
 
     void run(void* out, int threads, const ParallelFor& parallel_for) const {
         int64_t const leaves = leaves_of(Family::row, int(sizeof(E)), problem.n);
-        auto const whole_rows = [&](int64_t begin, int64_t end) {
-            Odometer at(problem.kept, begin);
-            for (int64_t output = begin; output < end; ++output, at.advance(1))
-                finish(out, output, node(in + at.offset, 0, leaves));
+        int64_t const bytes = problem.outputs * problem.n * int64_t(sizeof(E));
+        Cut const cut(problem.outputs, leaves, bytes, threads);
+        if (cut.chunks > 1) return long_rows(out, cut, parallel_for);
+        auto const body = [&](int64_t begin, int64_t last) {
+            if constexpr (has_vectors<Op>)
+                if (flat && problem.n > 0 && problem.n < kBlock * kElements && last - begin > 1)
+                    return ShortRows<Op>{problem, in, end}.run(out, begin, last);
+            whole_rows(out, begin, last, leaves);
         };
-        int64_t const work = problem.outputs * problem.n * int64_t(sizeof(E));
-        if (threads == 1 || work < kParallelBytes) return whole_rows(0, problem.outputs);
+        if (threads == 1 || bytes < kParallelBytes) return body(0, problem.outputs);
         int64_t const row_bytes = problem.n * int64_t(sizeof(E)) + 1;
-        if (problem.outputs >= 4 * threads)
-            return parallel_for(problem.outputs, ceil_div(kParallelBytes, row_bytes), whole_rows);
+        parallel_for(problem.outputs, ceil_div(kParallelBytes, row_bytes), body);
+    }
 
-        int64_t const chunk = next_power_of_two(ceil_div(leaves, 4 * threads));
-        int64_t const chunks = ceil_div(leaves, chunk);
-        Buffer<A> partial(chunks * problem.outputs);
-        parallel_for(chunks * problem.outputs, 1, [&](int64_t begin, int64_t end) {
-            for (int64_t unit = begin; unit < end; ++unit) {
-                int64_t const first = unit % chunks * chunk;
-                int64_t const last = first + chunk < leaves ? first + chunk : leaves;
-                partial[unit] = node(in + Odometer(problem.kept, unit / chunks).offset, first, last);
+    void long_rows(void* out, const Cut& cut, const ParallelFor& parallel_for) const {
+        Buffer<A> partial(cut.units * cut.chunks);
+        parallel_for(cut.units * cut.chunks, 1, [&](int64_t begin, int64_t last) {
+            Runs<E> runs(problem, end);
+            for (int64_t task = begin; task < last; ++task) {
+                const E* const row = in + Odometer(problem.kept, task / cut.chunks).offset;
+                int64_t const c = task % cut.chunks;
+                partial[task] = node(row, cut.first(c), cut.last(c), runs);
             }
         });
-        for (int64_t output = 0; output < problem.outputs; ++output) {
-            BinaryCounter<A, Op, kLevels> counter;
-            for (int64_t c = 0; c < chunks; ++c) counter.push(partial[output * chunks + c]);
-            finish(out, output, counter.total(Op::identity()));
+        for (int64_t output = 0; output < cut.units; ++output) {
+            Counter<A, Op> counter;
+            for (int64_t c = 0; c < cut.chunks; ++c) counter.push(partial[output * cut.chunks + c]);
+            store(out, output, problem.out, Op::finish(counter.total(), problem.n));
         }
     }
 };

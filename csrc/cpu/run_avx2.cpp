@@ -17,10 +17,10 @@ namespace gpureduce::cpu::avx2 {
 inline constexpr int kSimdBytes = 32;
 inline constexpr bool kConvertsHalf = true;
 
-GPUREDUCE_HD auto load_as(float, const Half* x) {
-    short halves __attribute__((vector_size(16)));
-    memcpy(&halves, x, sizeof halves);
-    return __builtin_ia32_vcvtph2ps256(halves);
+template <class Raw>
+
+GPUREDUCE_HD auto halves_to_floats(Raw raw) {
+    return __builtin_ia32_vcvtph2ps256((short __attribute__((vector_size(16))))raw);
 }
 
 #include "engine.h"

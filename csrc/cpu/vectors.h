@@ -1,33 +1,51 @@
-// What a leaf's loads add up to, as vectors of values to fold: vector(x, i) for i < kVectors, in order of the index.
+// Elements as vectors of accumulators. A load reads kLoadValues elements; widened, they are `Sums`, to which the loads
+// of other elements are added lane by lane; folded, a vector of values in order of their index, for fold.h.
 #pragma once
 
 #include "fold.h"
 
-// By default there are none, and the leaf is folded value by value.
+template <int Count>
+struct BytesOf;  // specialised one by one: GCC drops the attribute where the
+                 // size depends on a parameter
+template <> struct BytesOf<8> {
+    using type = uint8_t __attribute__((vector_size(8)));
+};
+template <> struct BytesOf<16> {
+    using type = uint8_t __attribute__((vector_size(16)));
+};
+template <> struct BytesOf<32> {
+    using type = uint8_t __attribute__((vector_size(32)));
+};
+template <int Count>
+using Bytes = typename BytesOf<Count>::type;
+
+using HalfVectorOfFloats = float __attribute__((vector_size(kSimdBytes / 2)));
+
+// By default there are none, and elements are handled value by value.
 template <class E, class A>
-struct LeafVectors {
-    static constexpr int kVectors = 0;
+struct VectorsOf {
+    static constexpr int kLoadValues = 0;
 };
 
-GPUREDUCE_HD Vector<float> load_as(float, const float* x) { return load_vector<float>(x); }
-GPUREDUCE_HD Vector<double> load_as(double, const double* x) { return load_vector<double>(x); }
-GPUREDUCE_HD Vector<double> load_as(double, const float* x) {
-    float values __attribute__((vector_size(kSimdBytes / 2)));
-    memcpy(&values, x, sizeof values);
-    return __builtin_convertvector(values, Vector<double>);
-}
+// Lane i of the sums is the i-th element of each load.
 template <class E, class A>
 struct PlainVectors {
-    static constexpr int kLoadValues = kValues<A>;  // elements read into a vector
-    static constexpr int kVectors = kLanes * components<E> / kLoadValues;
+    static constexpr int kLoadValues = kValues<A>;
+    using Raw = Bytes<kLoadValues* int(sizeof(E))>;
+    using Sums = Vector<A>;
 
-    static GPUREDUCE_HD Vector<A> first_load(const E* x, int i) { return load_as(A{}, x + i * kLoadValues); }
-
-    static GPUREDUCE_HD Vector<A> vector(const E* x, int i) {
-        Vector<A> sum = first_load(x, i);
-        for (int k = 1; k < kLoads; ++k) sum += first_load(x, i + k * kVectors);
-        return sum;
+    static GPUREDUCE_HD Sums widen(Raw raw) {
+        if constexpr (std::is_same_v<E, A>)
+            return (Vector<A>)raw;
+        else if constexpr (std::is_same_v<E, Half>)
+            return halves_to_floats(raw);
+        else
+            return __builtin_convertvector((HalfVectorOfFloats)raw, Vector<A>);
     }
+    static GPUREDUCE_HD Vector<A> fold(Sums sums) { return sums; }
+    static GPUREDUCE_HD Sums add(Sums a, Sums b) { return a + b; }
+    static GPUREDUCE_HD A value(const Sums& sums, int i) { return sums[i]; }
+    static Sums from_values(const A (&values)[kLoadValues]) { return load_vector<A>(values); }
 };
 
 GPUREDUCE_HD Vector<float> low_to_float(BFloat16, Vector<uint32_t> pairs) { return (Vector<float>)(pairs << 16); }
@@ -47,32 +65,66 @@ GPUREDUCE_HD Vector<float> half_to_float(Vector<uint32_t> bits) {
 GPUREDUCE_HD Vector<float> low_to_float(Half, Vector<uint32_t> pairs) { return half_to_float(pairs & 0xffffu); }
 GPUREDUCE_HD Vector<float> high_to_float(Half, Vector<uint32_t> pairs) { return half_to_float(pairs >> 16); }
 
-// Neighbours of a 16-bit type share 32 bits, so the first step of the fold needs no shuffle.
+// Neighbours of a 16-bit type share 32 bits, so widening needs no shuffle, nor does the first step of the fold.
 template <class E>
 struct PairVectors {
     static constexpr int kLoadValues = 2 * kValues<float>;
-    static constexpr int kVectors = kLanes * components<E> / kLoadValues;
+    using Raw = Bytes<kSimdBytes>;
+    struct Sums {
+        Vector<float> low, high;  // elements 0, 2, 4, .. and 1, 3, 5, ..
+    };
 
-    static GPUREDUCE_HD Vector<float> first_load(const E* x, int i) {
-        Vector<uint32_t> const pairs = load_vector<uint32_t>(x + i * kLoadValues);
-        return low_to_float(E{}, pairs) + high_to_float(E{}, pairs);
+    static GPUREDUCE_HD Sums widen(Raw raw) {
+        Vector<uint32_t> const pairs = (Vector<uint32_t>)raw;
+        return {low_to_float(E{}, pairs), high_to_float(E{}, pairs)};
     }
-
-    static GPUREDUCE_HD Vector<float> vector(const E* x, int i) {
-        Vector<uint32_t> pairs = load_vector<uint32_t>(x + i * kLoadValues);
-        Vector<float> low = low_to_float(E{}, pairs), high = high_to_float(E{}, pairs);
-        for (int k = 1; k < kLoads; ++k) {
-            pairs = load_vector<uint32_t>(x + (i + k * kVectors) * kLoadValues);
-            low += low_to_float(E{}, pairs);
-            high += high_to_float(E{}, pairs);
+    static GPUREDUCE_HD Vector<float> fold(Sums sums) { return sums.low + sums.high; }
+    static GPUREDUCE_HD Sums add(Sums a, Sums b) { return {a.low + b.low, a.high + b.high}; }
+    static GPUREDUCE_HD float value(const Sums& sums, int i) { return i % 2 ? sums.high[i / 2] : sums.low[i / 2]; }
+    static Sums from_values(const float (&values)[kLoadValues]) {
+        Sums sums;
+        for (int i = 0; i < kLoadValues / 2; ++i) {
+            sums.low[i] = values[2 * i];
+            sums.high[i] = values[2 * i + 1];
         }
-        return low + high;
+        return sums;
     }
 };
 
-template <> struct LeafVectors<float, float> : PlainVectors<float, float> {};
-template <> struct LeafVectors<double, double> : PlainVectors<double, double> {};
-template <> struct LeafVectors<float, double> : PlainVectors<float, double> {};
-template <> struct LeafVectors<BFloat16, float> : PairVectors<BFloat16> {};
+template <> struct VectorsOf<float, float> : PlainVectors<float, float> {};
+template <> struct VectorsOf<double, double> : PlainVectors<double, double> {};
+template <> struct VectorsOf<float, double> : PlainVectors<float, double> {};
+template <> struct VectorsOf<BFloat16, float> : PairVectors<BFloat16> {};
 template <>
-struct LeafVectors<Half, float> : std::conditional_t<kConvertsHalf, PlainVectors<Half, float>, PairVectors<Half>> {};
+struct VectorsOf<Half, float> : std::conditional_t<kConvertsHalf, PlainVectors<Half, float>, PairVectors<Half>> {};
+
+GPUREDUCE_HD float padding_of(float) { return -0.0f; }
+GPUREDUCE_HD double padding_of(double) { return -0.0; }
+GPUREDUCE_HD Half padding_of(Half) { return {0x8000}; }
+GPUREDUCE_HD BFloat16 padding_of(BFloat16) { return {0x8000}; }
+
+template <class Vectors, class E>
+GPUREDUCE_HD typename Vectors::Raw read(const E* x) {  // the address may be misaligned
+    typename Vectors::Raw raw;
+    memcpy(&raw, x, sizeof raw);
+    return raw;
+}
+
+// Of one load the first `count` elements, the rest -0.0. Memory may be read up to `end`.
+template <class Vectors, class E>
+GPUREDUCE_HD typename Vectors::Raw read_first(const E* x, int count, const E* end) {
+    using Raw = typename Vectors::Raw;
+    alignas(64) static constexpr struct {
+        uint64_t ones[4] = {~0ull, ~0ull, ~0ull, ~0ull}, zeros[4] = {};
+    } kMasks;
+    static_assert(sizeof(Raw) <= sizeof kMasks.ones);
+    E padding[Vectors::kLoadValues];
+    for (int i = 0; i < Vectors::kLoadValues; ++i) padding[i] = padding_of(E{});
+    if (end - x < Vectors::kLoadValues) {
+        if (count > 0) memcpy(padding, x, size_t(count) * sizeof(E));
+        return read<Vectors>(padding);
+    }
+    Raw mask;
+    memcpy(&mask, reinterpret_cast<const char*>(kMasks.zeros) - size_t(count) * sizeof(E), sizeof mask);
+    return (read<Vectors>(x) & mask) | (read<Vectors>(padding) & ~mask);
+}

@@ -1,0 +1,48 @@
+// Columns side by side: what one load reads of a row, and the sums of such loads.
+#pragma once
+
+#include "leaf.h"
+
+// Without vectors, value by value; the compiler vectorises the loops over a pack.
+template <class Op>
+struct ArrayPack {
+    using E = typename Op::element;
+    using A = typename Op::acc;
+    static constexpr int kColumns = 64;
+    struct Sums {
+        A column[kColumns];
+    };
+
+    static Sums first(const E* x) {
+        Sums sums;
+        for (int c = 0; c < kColumns; ++c) sums.column[c] = Op::load(x[c]);
+        return sums;
+    }
+    static void add(Sums& sums, const E* x) {
+        for (int c = 0; c < kColumns; ++c) sums.column[c] = Op::combine(sums.column[c], Op::load(x[c]));
+    }
+    static Sums combine(const Sums& lower, const Sums& higher) {
+        Sums sums;
+        for (int c = 0; c < kColumns; ++c) sums.column[c] = Op::combine(lower.column[c], higher.column[c]);
+        return sums;
+    }
+    static A value(const Sums& sums, int c) { return sums.column[c]; }
+};
+
+template <class Op>
+
+struct VectorPack {
+    using E = typename Op::element;
+    using A = typename Op::acc;
+    using Vectors = VectorsOf<E, A>;
+    using Sums = typename Vectors::Sums;
+    static constexpr int kColumns = Vectors::kLoadValues;
+
+    static GPUREDUCE_HD Sums first(const E* x) { return Vectors::widen(read<Vectors>(x)); }
+    static GPUREDUCE_HD void add(Sums& sums, const E* x) { sums = Vectors::add(sums, first(x)); }
+    static GPUREDUCE_HD Sums combine(const Sums& lower, const Sums& higher) { return Vectors::add(lower, higher); }
+    static GPUREDUCE_HD A value(const Sums& sums, int c) { return Vectors::value(sums, c); }
+};
+
+template <class Op>
+using PackOf = std::conditional_t<has_vectors<Op>, VectorPack<Op>, ArrayPack<Op>>;
