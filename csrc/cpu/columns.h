@@ -65,18 +65,23 @@ struct Columns {
         level[below * packs + pack] = sums;
     }
 
-    void whole_leaf(const Strip& s, const int64_t (&row)[kColumnLeafRows], int below, Sums* level) const {
-        int64_t const next_leaf = kColumnLeafRows * problem.reduced.last().stride;
-        for (int p = 0; p < s.packs; ++p) {
-            const E* const x = s.base + s.column(p);
-            if (p * kPack * int(sizeof(E)) % 64 == 0)
-                for (int r = 0; r < kColumnLeafRows; ++r) __builtin_prefetch(x + row[r] + next_leaf);
-            Sums sums = Pack::first(x + row[0]);
-            for (int r = 1; r < kColumnLeafRows; ++r) Pack::add(sums, x + row[r]);
+    // A leaf of evenly spaced rows. Prefetches the next one, line by line.
+    void even_leaf(const Strip& s, const E* base, int64_t pitch, int below, Sums* level) const {
+        constexpr int kLinePacks = 64 / int(kPack * sizeof(E)) > 0 ? 64 / int(kPack * sizeof(E)) : 1;
+        auto const add_pack = [&](int p, const E* x) __attribute__((always_inline)) {
+            Sums sums = Pack::first(x);
+            for (int r = 1; r < kColumnLeafRows; ++r) Pack::add(sums, x + r * pitch);
             push(sums, p, 0, below, level);
+        };
+        int p = 0;
+        for (; p + kLinePacks < s.packs; p += kLinePacks) {
+            const E* const x = base + p * kPack;
+            for (int r = 0; r < kColumnLeafRows; ++r) __builtin_prefetch(x + (r + kColumnLeafRows) * pitch);
+            for (int i = 0; i < kLinePacks; ++i) add_pack(p + i, x + i * kPack);
         }
+        for (; p < s.packs; ++p) add_pack(p, base + s.column(p));
     }
-    // The same for fewer rows, and for packs that do not lie in memory as they are read.
+    // The same for any rows, and for packs that do not lie in memory as they are read.
     void any_leaf(const Strip& s, const int64_t (&row)[kColumnLeafRows], int rows, int below, Sums* level) const {
         for (int p = 0; p < s.packs; ++p) {
             int const left = s.width - s.column(p), count = left < kPack ? left : kPack;
@@ -94,18 +99,14 @@ struct Columns {
     }
     // A leaf of a strip, at the next rows.
     void leaf(const Strip& s, Odometer& at, int rows, uint64_t count, Sums* level) const {
-        int64_t row[kColumnLeafRows];
-        if (at.run() >= rows) {
-            for (int r = 0; r < rows; ++r) row[r] = at.offset + r * problem.reduced.last().stride;
-            at.advance(rows);
-        } else {
-            for (int r = 0; r < rows; ++r, at.advance(1)) row[r] = at.offset;
-        }
         int const below = __builtin_ctzll(~count);
-        if (in_place && rows == kColumnLeafRows)
-            whole_leaf(s, row, below, level);
-        else
-            any_leaf(s, row, rows, below, level);
+        if (in_place && rows == kColumnLeafRows && at.run() >= rows) {
+            even_leaf(s, s.base + at.offset, problem.reduced.last().stride, below, level);
+            return at.advance(rows);
+        }
+        int64_t row[kColumnLeafRows];
+        for (int r = 0; r < rows; ++r, at.advance(1)) row[r] = at.offset;
+        any_leaf(s, row, rows, below, level);
     }
 
     // The next rows as groups, where rows are narrow; returns how many leaves that makes.
@@ -164,7 +165,7 @@ struct Columns {
         for (int p = 0; p < s.packs; ++p) {
             int const column = s.column(p), left = s.width - column, count = left < kPack ? left : kPack;
             A total[kPack];
-            for (int c = 0; c < kPack; ++c) total[c] = Pack::value(totals[p], c);
+            Pack::to_values(totals[p], total);
             int64_t const first = output + column * columns.out_stride;
             if (columns.out_stride == 1)
                 store_outputs<Op>(out, first, count, problem, total);

@@ -26,7 +26,7 @@ struct ArrayPack {
         for (int c = 0; c < kColumns; ++c) sums.column[c] = Op::combine(lower.column[c], higher.column[c]);
         return sums;
     }
-    static A value(const Sums& sums, int c) { return sums.column[c]; }
+    static void to_values(const Sums& sums, A (&values)[kColumns]) { memcpy(values, &sums, sizeof sums); }
 };
 
 template <class Op>
@@ -41,7 +41,7 @@ struct VectorPack {
     static GPUREDUCE_HD Sums first(const E* x) { return Vectors::widen(read<Vectors>(x)); }
     static GPUREDUCE_HD void add(Sums& sums, const E* x) { sums = Vectors::add(sums, first(x)); }
     static GPUREDUCE_HD Sums combine(const Sums& lower, const Sums& higher) { return Vectors::add(lower, higher); }
-    static GPUREDUCE_HD A value(const Sums& sums, int c) { return Vectors::value(sums, c); }
+    static GPUREDUCE_HD void to_values(const Sums& sums, A (&values)[kColumns]) { Vectors::to_values(sums, values); }
 };
 
 template <class Op>

@@ -32,7 +32,7 @@ struct Rows {
             const E* x = row + begin;
             auto const next = [&](int taken, E*) __attribute__((always_inline)) {
                 x += taken;
-                return x - taken;
+                return Elements<E>{x - taken, x + kElements};
             };
             return fold_leaves<kDepth>(next, count, end);
         }
@@ -54,7 +54,7 @@ struct Rows {
         if (count == 0) return nodes.count ? nodes.total() : Op::identity();
         A rest;
         if constexpr (Depth == 0) {
-            const E* const x = next(int(count), together);
+            const E* const x = next(int(count), together).x;
             rest = Leaf::of(x, int(count), readable ? readable : x + count);
         } else {
             rest = fold_leaves<Depth - 1>(next, count, readable);

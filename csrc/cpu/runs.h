@@ -1,6 +1,7 @@
 // A row's elements in order of their index, as runs that lie side by side in memory: in the tensor, or gathered.
 #pragma once
 
+#include "leaf.h"
 #include "transpose.h"
 #include "walk.h"
 
@@ -27,11 +28,13 @@ class Runs {
         left = columns_left = 0;
     }
 
-    // The next `count` elements: where they lie, or else copied to `together`.
-    GPUREDUCE_HD const E* next(int count, E* together) {
+    // The next `count` elements: where they lie, or else copied to `together`; and those after as many again, as far as
+    // the run goes on: of the next one, the first lines were prefetched.
+    GPUREDUCE_HD Elements<E> next(int count, E* together) {
         if (left == 0) refill();
-        if (left >= count) return take(count);
-        return collect(count, together);
+        if (left < count) return {collect(count, together), here};
+        const E* const x = take(count);
+        return {x, left >= 2 * count ? x + 2 * count : x};
     }
 
   private:

@@ -44,7 +44,9 @@ struct PlainVectors {
     }
     static GPUREDUCE_HD Vector<A> fold(Sums sums) { return sums; }
     static GPUREDUCE_HD Sums add(Sums a, Sums b) { return a + b; }
-    static GPUREDUCE_HD A value(const Sums& sums, int i) { return sums[i]; }
+    static GPUREDUCE_HD void to_values(const Sums& sums, A (&values)[kLoadValues]) {
+        memcpy(values, &sums, sizeof sums);
+    }
     static Sums from_values(const A (&values)[kLoadValues]) { return load_vector<A>(values); }
 };
 
@@ -80,7 +82,12 @@ struct PairVectors {
     }
     static GPUREDUCE_HD Vector<float> fold(Sums sums) { return sums.low + sums.high; }
     static GPUREDUCE_HD Sums add(Sums a, Sums b) { return {a.low + b.low, a.high + b.high}; }
-    static GPUREDUCE_HD float value(const Sums& sums, int i) { return i % 2 ? sums.high[i / 2] : sums.low[i / 2]; }
+    static GPUREDUCE_HD void to_values(const Sums& sums, float (&values)[kLoadValues]) {
+        for (int i = 0; i < kLoadValues / 2; ++i) {
+            values[2 * i] = sums.low[i];
+            values[2 * i + 1] = sums.high[i];
+        }
+    }
     static Sums from_values(const float (&values)[kLoadValues]) {
         Sums sums;
         for (int i = 0; i < kLoadValues / 2; ++i) {
