@@ -4,7 +4,7 @@
 #include <ATen/Parallel.h>
 
 #include "../cpu/run.h"
-#include "reduce.h"
+#include "prepare.h"
 #include "registration.h"
 
 namespace gpureduce::binding {
@@ -14,17 +14,20 @@ void parallel_for(int64_t count, int64_t grain, const std::function<void(int64_t
     at::parallel_for(0, count, grain, body);
 }
 
+void run(const Prepared& call, const at::Tensor& input, const at::Tensor& result) {
+    static cpu::ParallelFor const threads_of_torch = parallel_for;
+    bool const done = cpu::run(call.problem, input.const_data_ptr(), result.mutable_data_ptr(), at::get_num_threads(),
+                               threads_of_torch);
+    TORCH_INTERNAL_ASSERT(done, "gpureduce::sum: no CPU kernel for ", call.load_as, " -> ", call.result);
+}
+
 at::Tensor sum_cpu(const at::Tensor& self, at::OptionalIntArrayRef dim, bool keepdim,
                    std::optional<at::ScalarType> dtype, std::optional<std::string_view> accumulate) {
-    Reduction const reduction = check_sum({self, dim, keepdim, dtype, accumulate});
-    auto const input = input_of(self, reduction);
-    at::Tensor result = at::detail::empty_cpu(result_sizes<at::DimVector>(self.sizes(), reduction), reduction.result);
-    if (result.numel() == 0) return result;
-
-    static cpu::ParallelFor const threads_of_torch = parallel_for;
-    bool const done = cpu::run(problem_of(*input, reduction), input->const_data_ptr(), result.mutable_data_ptr(),
-                               at::get_num_threads(), threads_of_torch);
-    TORCH_INTERNAL_ASSERT(done, "gpureduce::sum: no CPU kernel for ", reduction.load_as, " -> ", reduction.result);
+    auto const call = prepare({self, dim, keepdim, dtype, accumulate}, nullptr);
+    if (call->load_as != self.scalar_type())
+        return sum_cpu(self.to(call->load_as), dim, keepdim, call->result, accumulate);
+    at::Tensor result = at::detail::empty_cpu(call->result_sizes, call->result);
+    run(*call, self, result);
     return result;
 }
 

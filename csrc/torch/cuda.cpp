@@ -9,7 +9,7 @@
 
 #include "../cuda/run.h"
 #include "cuda_workspace.h"
-#include "reduce.h"
+#include "prepare.h"
 #include "registration.h"
 
 namespace gpureduce::binding {
@@ -30,23 +30,25 @@ const DeviceTraits& traits_of(c10::Device device) {
     return traits[device.index()];
 }
 
+void run(const Prepared& call, const at::Tensor& input, const at::Tensor& result) {
+    if (call.problem.outputs == 0) return;
+    auto const stream = c10::cuda::getCurrentCUDAStream();
+    cuda::Buffers const buffers{input.const_data_ptr(), result.mutable_data_ptr(), mailbox_for(call.plan, stream),
+                                stream.stream()};
+    cudaError_t const error = cuda::run(call.problem, call.plan, buffers);
+    TORCH_CHECK(error == cudaSuccess, "gpureduce::sum: ", cudaGetErrorName(error), ": ", cudaGetErrorString(error));
+}
+
 at::Tensor sum_cuda(const at::Tensor& self, at::OptionalIntArrayRef dim, bool keepdim,
                     std::optional<at::ScalarType> dtype, std::optional<std::string_view> accumulate) {
-    Reduction const reduction = check_sum({self, dim, keepdim, dtype, accumulate});
+    auto const call = prepare({self, dim, keepdim, dtype, accumulate}, &traits_of(self.device()));
     c10::cuda::CUDAGuard const guard(self.device());
-    auto const input = input_of(self, reduction);
-    at::Tensor result = at::detail::empty_generic(result_sizes<at::DimVector>(self.sizes(), reduction),
-                                                  c10::cuda::CUDACachingAllocator::get(),
-                                                  c10::DispatchKeySet(c10::DispatchKey::CUDA), reduction.result, {});
-    if (result.numel() == 0) return result;
-
-    Problem const problem = problem_of(*input, reduction);
-    Plan const plan = plan_of(problem, traits_of(self.device()));
-    auto const stream = c10::cuda::getCurrentCUDAStream();
-    cuda::Buffers const buffers{input->const_data_ptr(), result.mutable_data_ptr(), mailbox_for(plan, stream),
-                                stream.stream()};
-    cudaError_t const error = cuda::run(problem, plan, buffers);
-    TORCH_CHECK(error == cudaSuccess, "gpureduce::sum: ", cudaGetErrorName(error), ": ", cudaGetErrorString(error));
+    if (call->load_as != self.scalar_type())
+        return sum_cuda(self.to(call->load_as), dim, keepdim, call->result, accumulate);
+    at::Tensor result =
+        at::detail::empty_generic(call->result_sizes, c10::cuda::CUDACachingAllocator::get(),
+                                  c10::DispatchKeySet(c10::DispatchKey::CUDA), call->result, std::nullopt);
+    run(*call, self, result);
     return result;
 }
 

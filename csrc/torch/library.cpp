@@ -3,7 +3,7 @@
 #include <ATen/autocast_mode.h>
 #include <ATen/ops/empty.h>
 
-#include "reduce.h"
+#include "prepare.h"
 #include "registration.h"
 
 namespace gpureduce::binding {
@@ -31,9 +31,8 @@ std::string explain(const at::Tensor& self, at::OptionalIntArrayRef dim, bool ke
     return explain_sum({self, dim, keepdim, dtype, accumulate}, sms, DeviceTraits{});
 }
 
-void force_geometry(int64_t path, int64_t threads, int64_t chunk_leaves, int64_t threads_across,
-                    int64_t rows_per_group) {
-    forced_geometry() = {int(path), int(threads), int(chunk_leaves), int(threads_across), int(rows_per_group)};
+void force(int64_t path, int64_t threads, int64_t chunk_leaves, int64_t threads_across, int64_t rows_per_group) {
+    force_geometry({int(path), int(threads), int(chunk_leaves), int(threads_across), int(rows_per_group)});
 }
 
 const Registration schemas(std::nullopt, [](torch::Library& m) {
@@ -47,7 +46,8 @@ const Registration schemas(std::nullopt, [](torch::Library& m) {
     m.def(
         "_force_geometry(int path=0, int threads=0, int chunk_leaves=0, int threads_across=0, int rows_per_group=0) -> "
         "()",
-        force_geometry);
+        force);
+    m.def("_plan_cache_stats() -> (int hits, int misses)", cache_hits_and_misses);
 });
 
 const Registration meta_kernels(c10::DispatchKey::Meta, [](torch::Library& m) {

@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 #include <c10/util/env.h>
 
+#include <atomic>
 #include <iostream>
 #include <mutex>
 #include <set>
@@ -43,19 +44,34 @@ at::ScalarType scalar_type_of(DType dtype) {
     TORCH_INTERNAL_ASSERT(false, "a dtype is missing from the table");
 }
 
-Accumulate accumulate_of(std::optional<std::string_view> name) {
-    if (!name) return Accumulate::native;
-    if (*name == "compensated") return Accumulate::compensated;
-    if (*name == "double") return Accumulate::float64;
-    TORCH_CHECK_VALUE(false, "gpureduce::sum: accumulate must be None, \"compensated\" or \"double\", got \"", *name,
-                      "\"");
-}
-
 void print_once(const std::string& text) {
     static std::mutex mutex;
     static std::set<std::string> printed;
     std::lock_guard const lock(mutex);
     if (printed.insert(text).second) std::cerr << text << std::endl;
+}
+
+struct ForcedGeometry {
+    std::atomic<int64_t> version{0};
+
+    void set(const Geometry& next) {
+        std::lock_guard const lock(mutex_);
+        geometry_ = next;
+        version.fetch_add(1, std::memory_order_release);
+    }
+    Geometry get() {
+        std::lock_guard const lock(mutex_);
+        return geometry_;
+    }
+
+  private:
+    std::mutex mutex_;
+    Geometry geometry_;
+};
+
+ForcedGeometry& forced() {
+    static ForcedGeometry geometry;
+    return geometry;
 }
 
 }  // namespace
@@ -100,34 +116,41 @@ Reduction check_sum(const SumArguments& arguments) {
     return reduction;
 }
 
-c10::MaybeOwned<at::Tensor> input_of(const at::Tensor& self, const Reduction& reduction) {
-    if (reduction.load_as == self.scalar_type()) return c10::MaybeOwned<at::Tensor>::borrowed(self);
-    return c10::MaybeOwned<at::Tensor>::owned(self.to(reduction.load_as));
+Accumulate accumulate_of(std::optional<std::string_view> name) {
+    if (!name) return Accumulate::native;
+    if (*name == "compensated") return Accumulate::compensated;
+    if (*name == "double") return Accumulate::float64;
+    TORCH_CHECK_VALUE(false, "gpureduce::sum: accumulate must be None, \"compensated\" or \"double\", got \"", *name,
+                      "\"");
+}
+
+int misalignment_of(const at::Tensor& input) {
+    return int(reinterpret_cast<uintptr_t>(input.const_data_ptr()) % kVectorBytes);
 }
 
 Problem problem_of(const at::Tensor& input, const Reduction& reduction) {
-    int const misalignment = int(reinterpret_cast<uintptr_t>(input.const_data_ptr()) % kVectorBytes);
     return make_problem(input.sizes().data(), input.strides().data(), reduction.reduced, reduction.dims, reduction.key,
-                        reduction.out, misalignment);
+                        reduction.out, misalignment_of(input));
 }
 
 Plan plan_of(const Problem& problem, const DeviceTraits& device) {
     static bool const print = c10::utils::check_env("GPUREDUCE_PRINT_PLAN") == true;
-    Plan const plan = make_plan(problem, device, forced_geometry());
+    Plan const plan = make_plan(problem, device, forced().get());
     if (print) print_once(to_json(problem, plan));
     return plan;
 }
 
 std::string explain_sum(const SumArguments& arguments, int64_t sms, DeviceTraits device) {
     Reduction const reduction = check_sum(arguments);
-    Problem const problem = problem_of(*input_of(arguments.self, reduction), reduction);
+    bool const converts = reduction.load_as != arguments.self.scalar_type();
+    at::Tensor const input = converts ? arguments.self.to(reduction.load_as) : arguments.self;
+    Problem const problem = problem_of(input, reduction);
     if (sms > 0) device.sm_count = int(sms);
     return to_json(problem, plan_of(problem, device));
 }
 
-Geometry& forced_geometry() {
-    static Geometry geometry;
-    return geometry;
-}
+void force_geometry(const Geometry& geometry) { forced().set(geometry); }
+
+int64_t geometry_version() { return forced().version.load(std::memory_order_acquire); }
 
 }  // namespace gpureduce::binding

@@ -5,7 +5,6 @@
 #include <ATen/core/DimVector.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
-#include <c10/util/MaybeOwned.h>
 
 #include <optional>
 #include <string>
@@ -60,8 +59,11 @@ Sizes result_sizes(c10::ArrayRef<Int> sizes, const Reduction& reduction) {
     return result;
 }
 
-// The tensor to read: self, or its elements converted one by one where the type asked for cannot hold them all.
-c10::MaybeOwned<at::Tensor> input_of(const at::Tensor& self, const Reduction& reduction);
+// The one meaning of the argument `accumulate`.
+Accumulate accumulate_of(std::optional<std::string_view> name);
+
+// Of the first element's address, modulo 16.
+int misalignment_of(const at::Tensor& input);
 
 Problem problem_of(const at::Tensor& input, const Reduction& reduction);
 
@@ -72,6 +74,9 @@ Plan plan_of(const Problem& problem, const DeviceTraits& device);
 std::string explain_sum(const SumArguments& arguments, int64_t sms, DeviceTraits device);
 
 // Overrides that tests set through gpureduce::_force_geometry; every plan of this process takes them.
-Geometry& forced_geometry();
+void force_geometry(const Geometry& geometry);
+
+// Changes whenever force_geometry is called.
+int64_t geometry_version();
 
 }  // namespace gpureduce::binding
