@@ -25,9 +25,9 @@ def test_opcheck(device, dtype, call):
     differentiable = dtype != torch.int32
     for view in (x, x.permute(2, 0, 1), x[:, ::2, 1:], x[:1].expand(5, 3, 4), x[:, :0]):
         sample = view.detach().requires_grad_(differentiable)
-        torch.library.opcheck(op, (sample,), call)
+        torch.library.opcheck(op.default, (sample,), call)
     if dtype == torch.float32:
-        torch.library.opcheck(op, (x.detach().requires_grad_(),), {"dtype": torch.float64, **call})
+        torch.library.opcheck(op.default, (x.detach().requires_grad_(),), {"dtype": torch.float64, **call})
 
 
 @calls

@@ -21,8 +21,8 @@ using torch::dynamo::autograd::IValuePacker;
 // What backward needs of a call; no tensor is saved.
 struct SavedCall {
     std::vector<c10::SymInt> sizes;  // of self
-    std::vector<int64_t> lost_dims;  // reduced dims that the result does not have, in ascending order
-    at::ScalarType self_type;
+    int64_t lost_dims = 0;           // bit d: dim d of self is not in the result
+    at::ScalarType self_type = at::kFloat;
 };
 
 // Every element of a row gets the row's gradient. Made of aten views, so it differentiates and fuses; the conversion
@@ -32,7 +32,8 @@ variable_list sum_backward(const variable_list& gradients, const SavedCall& call
     if (!gradient.defined()) return {at::Tensor()};
     if (gradient.is_complex() && !at::isComplexType(call.self_type)) gradient = at::real(gradient);
     gradient = gradient.to(call.self_type);
-    for (int64_t const dim : call.lost_dims) gradient = gradient.unsqueeze(dim);
+    for (int d = 0; d < int(call.sizes.size()); ++d)
+        if (call.lost_dims >> d & 1) gradient = gradient.unsqueeze(d);
     return {gradient.expand_symint(call.sizes)};
 }
 
@@ -40,7 +41,7 @@ variable_list sum_backward_unpacked(const variable_list& gradients, const std::v
     torch::dynamo::autograd::PackedArgs packed(arguments);
     SavedCall call;
     call.sizes = packed.unpack<std::vector<c10::SymInt>>();
-    call.lost_dims = packed.unpack<std::vector<int64_t>>();
+    call.lost_dims = packed.unpack<int64_t>();
     call.self_type = packed.unpack<at::ScalarType>();
     return sum_backward(gradients, call);
 }
@@ -67,8 +68,8 @@ struct SumBackward final : Node {
         std::call_once(bound, [&] {
             compiler->bind_function(
                 saved.get_py_compiler(), name(), sum_backward_unpacked,
-                {IValuePacker<std::vector<c10::SymInt>>::packed_type(),
-                 IValuePacker<std::vector<int64_t>>::packed_type(), IValuePacker<at::ScalarType>::packed_type()});
+                {IValuePacker<std::vector<c10::SymInt>>::packed_type(), IValuePacker<int64_t>::packed_type(),
+                 IValuePacker<at::ScalarType>::packed_type()});
         });
         saved.before(call.sizes);
         torch::dynamo::autograd::PackedArgs packed;
@@ -102,8 +103,7 @@ NodePointer node_of(const at::Tensor& self, at::OptionalIntArrayRef dim, bool ke
     node->call.self_type = self.scalar_type();
     bool reduced[kMaxDims];
     int const dims = check_dims(dim, self.dim(), reduced);
-    for (int d = 0; d < dims && !keepdim; ++d)
-        if (reduced[d]) node->call.lost_dims.push_back(d);
+    for (int d = 0; d < dims && !keepdim; ++d) node->call.lost_dims |= int64_t(uint64_t(reduced[d]) << d);
     return pointer;
 }
 
@@ -112,14 +112,15 @@ at::Tensor sum_autograd(c10::DispatchKeySet keys, const at::Tensor& self, at::Op
     auto const& op = sum_operator();
     c10::DispatchKeySet const below = keys & c10::after_autograd_keyset;
     bool const requires_grad = torch::autograd::compute_requires_grad(self);
-    at::Tensor const tangent = self._fw_grad(/*level=*/0);
-    if (!requires_grad && !tangent.defined()) return op.redispatch(below, self, dim, keepdim, dtype, accumulate);
+    if (!requires_grad && !self._fw_grad(/*level=*/0).defined())
+        return op.redispatch(below, self, dim, keepdim, dtype, accumulate);
 
     at::Tensor result = [&] {
         at::AutoDispatchBelowADInplaceOrView const guard;
         return op.redispatch(below, self, dim, keepdim, dtype, accumulate);
     }();
     if (requires_grad) torch::autograd::set_history(result, node_of(self, dim, keepdim));
+    at::Tensor const tangent = self._fw_grad(/*level=*/0);
     if (tangent.defined() && torch::autograd::isDifferentiableType(result.scalar_type()))
         result._set_fw_grad(op.call(tangent, dim, keepdim, dtype, accumulate), /*level=*/0, /*is_inplace_op=*/false);
     return result;

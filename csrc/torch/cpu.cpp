@@ -4,7 +4,7 @@
 #include <ATen/Parallel.h>
 
 #include "../cpu/run.h"
-#include "prepare.h"
+#include "out.h"
 #include "registration.h"
 
 namespace gpureduce::binding {
@@ -31,7 +31,16 @@ at::Tensor sum_cpu(const at::Tensor& self, at::OptionalIntArrayRef dim, bool kee
     return result;
 }
 
-const Registration cpu_kernels(c10::DispatchKey::CPU, [](torch::Library& m) { m.impl("sum", sum_cpu); });
+at::Tensor& sum_out_cpu(const at::Tensor& self, at::OptionalIntArrayRef dim, bool keepdim,
+                        std::optional<at::ScalarType> dtype, std::optional<std::string_view> accumulate,
+                        at::Tensor& out) {
+    return sum_into(out, {self, dim, keepdim, dtype, accumulate}, nullptr, run);
+}
+
+const Registration cpu_kernels(c10::DispatchKey::CPU, [](torch::Library& m) {
+    m.impl("sum", sum_cpu);
+    m.impl("sum.out", sum_out_cpu);
+});
 
 }  // namespace
 }  // namespace gpureduce::binding

@@ -9,7 +9,7 @@
 
 #include "../cuda/run.h"
 #include "cuda_workspace.h"
-#include "prepare.h"
+#include "out.h"
 #include "registration.h"
 
 namespace gpureduce::binding {
@@ -30,9 +30,20 @@ const DeviceTraits& traits_of(c10::Device device) {
     return traits[device.index()];
 }
 
+// c10's guard asks for the device three times, so it is only made where it has something to do.
+class DeviceGuard {
+  public:
+    explicit DeviceGuard(c10::Device device) {
+        if (c10::cuda::current_device() != device.index()) guard_.set_device(device);
+    }
+
+  private:
+    c10::cuda::OptionalCUDAGuard guard_;
+};
+
 void run(const Prepared& call, const at::Tensor& input, const at::Tensor& result) {
     if (call.problem.outputs == 0) return;
-    auto const stream = c10::cuda::getCurrentCUDAStream();
+    auto const stream = c10::cuda::getCurrentCUDAStream(input.device().index());
     cuda::Buffers const buffers{input.const_data_ptr(), result.mutable_data_ptr(), mailbox_for(call.plan, stream),
                                 stream.stream()};
     cudaError_t const error = cuda::run(call.problem, call.plan, buffers);
@@ -42,7 +53,7 @@ void run(const Prepared& call, const at::Tensor& input, const at::Tensor& result
 at::Tensor sum_cuda(const at::Tensor& self, at::OptionalIntArrayRef dim, bool keepdim,
                     std::optional<at::ScalarType> dtype, std::optional<std::string_view> accumulate) {
     auto const call = prepare({self, dim, keepdim, dtype, accumulate}, &traits_of(self.device()));
-    c10::cuda::CUDAGuard const guard(self.device());
+    DeviceGuard const guard(self.device());
     if (call->load_as != self.scalar_type())
         return sum_cuda(self.to(call->load_as), dim, keepdim, call->result, accumulate);
     at::Tensor result =
@@ -52,6 +63,14 @@ at::Tensor sum_cuda(const at::Tensor& self, at::OptionalIntArrayRef dim, bool ke
     return result;
 }
 
+at::Tensor& sum_out_cuda(const at::Tensor& self, at::OptionalIntArrayRef dim, bool keepdim,
+                         std::optional<at::ScalarType> dtype, std::optional<std::string_view> accumulate,
+                         at::Tensor& out) {
+    check_same_device(self, out);  // the dispatcher comes here also when `out` alone is on CUDA
+    DeviceGuard const guard(self.device());
+    return sum_into(out, {self, dim, keepdim, dtype, accumulate}, &traits_of(self.device()), run);
+}
+
 std::string explain_cuda(const at::Tensor& self, at::OptionalIntArrayRef dim, bool keepdim,
                          std::optional<at::ScalarType> dtype, std::optional<std::string_view> accumulate, int64_t sms) {
     return explain_sum({self, dim, keepdim, dtype, accumulate}, sms, traits_of(self.device()));
@@ -59,6 +78,7 @@ std::string explain_cuda(const at::Tensor& self, at::OptionalIntArrayRef dim, bo
 
 const Registration cuda_kernels(c10::DispatchKey::CUDA, [](torch::Library& m) {
     m.impl("sum", sum_cuda);
+    m.impl("sum.out", sum_out_cuda);
     m.impl("_explain", explain_cuda);
 });
 

@@ -41,6 +41,10 @@ const Registration schemas(std::nullopt, [](torch::Library& m) {
         "Tensor",
         {at::Tag::pt2_compliant_tag});
     m.def(
+        "sum.out(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None, str? accumulate=None, "
+        "Tensor(a!) out) -> Tensor(a!)",
+        {at::Tag::pt2_compliant_tag});
+    m.def(
         "_explain(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None, str? accumulate=None, "
         "int sms=132) -> str");
     m.def(

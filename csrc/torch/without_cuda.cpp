@@ -8,15 +8,27 @@
 namespace gpureduce::binding {
 namespace {
 
-at::Tensor sum_without_cuda(const at::Tensor& self, at::OptionalIntArrayRef, bool, std::optional<at::ScalarType>,
-                            std::optional<std::string_view>) {
+[[noreturn]] void refuse(const at::Tensor& self) {
     TORCH_CHECK_NOT_IMPLEMENTED(
         false, "gpureduce::sum: self is on ", self.device(),
         ", but gpureduce was built without CUDA; rebuild it where nvcc and a torch with CUDA are "
         "installed (GPUREDUCE_CUDA=1 says what is missing)");
 }
 
-const Registration no_cuda_kernels(c10::DispatchKey::CUDA, [](torch::Library& m) { m.impl("sum", sum_without_cuda); });
+at::Tensor sum_without_cuda(const at::Tensor& self, at::OptionalIntArrayRef, bool, std::optional<at::ScalarType>,
+                            std::optional<std::string_view>) {
+    refuse(self);
+}
+
+at::Tensor& sum_out_without_cuda(const at::Tensor& self, at::OptionalIntArrayRef, bool, std::optional<at::ScalarType>,
+                                 std::optional<std::string_view>, at::Tensor&) {
+    refuse(self);
+}
+
+const Registration no_cuda_kernels(c10::DispatchKey::CUDA, [](torch::Library& m) {
+    m.impl("sum", sum_without_cuda);
+    m.impl("sum.out", sum_out_without_cuda);
+});
 
 }  // namespace
 }  // namespace gpureduce::binding
