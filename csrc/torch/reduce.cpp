@@ -51,27 +51,13 @@ void print_once(const std::string& text) {
     if (printed.insert(text).second) std::cerr << text << std::endl;
 }
 
-struct ForcedGeometry {
-    std::atomic<int64_t> version{0};
+std::mutex geometry_mutex;
+Geometry forced_geometry;
+std::atomic<int64_t> version_of_geometry{0};
 
-    void set(const Geometry& next) {
-        std::lock_guard const lock(mutex_);
-        geometry_ = next;
-        version.fetch_add(1, std::memory_order_release);
-    }
-    Geometry get() {
-        std::lock_guard const lock(mutex_);
-        return geometry_;
-    }
-
-  private:
-    std::mutex mutex_;
-    Geometry geometry_;
-};
-
-ForcedGeometry& forced() {
-    static ForcedGeometry geometry;
-    return geometry;
+Geometry current_geometry() {
+    std::lock_guard const lock(geometry_mutex);
+    return forced_geometry;
 }
 
 }  // namespace
@@ -135,7 +121,7 @@ Problem problem_of(const at::Tensor& input, const Reduction& reduction) {
 
 Plan plan_of(const Problem& problem, const DeviceTraits& device) {
     static bool const print = c10::utils::check_env("GPUREDUCE_PRINT_PLAN") == true;
-    Plan const plan = make_plan(problem, device, forced().get());
+    Plan const plan = make_plan(problem, device, current_geometry());
     if (print) print_once(to_json(problem, plan));
     return plan;
 }
@@ -149,8 +135,12 @@ std::string explain_sum(const SumArguments& arguments, int64_t sms, DeviceTraits
     return to_json(problem, plan_of(problem, device));
 }
 
-void force_geometry(const Geometry& geometry) { forced().set(geometry); }
+void force_geometry(const Geometry& geometry) {
+    std::lock_guard const lock(geometry_mutex);
+    forced_geometry = geometry;
+    version_of_geometry.fetch_add(1, std::memory_order_release);
+}
 
-int64_t geometry_version() { return forced().version.load(std::memory_order_acquire); }
+int64_t geometry_version() { return version_of_geometry.load(std::memory_order_acquire); }
 
 }  // namespace gpureduce::binding
