@@ -17,7 +17,7 @@ import torch
 from tests import common
 
 SHORT_ROW, WARP_ROW, BLOCK_ROW = 2, 3, 4
-PATHS = {"short_row", "warp_row", "block_row", "column", "narrow_column"}
+PATHS = {"short_row", "warp_row", "block_row", "column", "narrow_column", "staged_row"}
 LOADERS = {"vector", "unaligned", "gather"}
 seen_paths, seen_loaders, calls = set(), set(), 0
 
@@ -45,6 +45,14 @@ def rows(dtype):
         for path, threads, chunk in ((SHORT_ROW, 128, 0), (WARP_ROW, 64, 0), (BLOCK_ROW, 64, 1), (BLOCK_ROW, 128, 2)):
             force(path=path, threads=threads, chunk_leaves=chunk)
             check(x, 1, lambda t, n=n, offset=offset: t[offset:].view(2, n))
+
+
+def staged_rows(dtype):
+    """Odd rows, whose copies begin and end between 16-byte boundaries; the last one ends with the tensor."""
+    for n, count, gap, offset in ((3, 70, 0, 1), (33, 70, 1, 0), (65, 33, 0, 1)):
+        x = common.random_data(offset + count * (n + gap) - gap, dtype, seed=n)
+        force()
+        check(x, 1, lambda t, n=n, count=count, gap=gap, offset=offset: t.as_strided((count, n), (n + gap, 1), offset))
 
 
 def columns(dtype):
@@ -76,6 +84,7 @@ def main():
         sys.exit(f"sanitize: {missing}")
     for dtype in common.DTYPES:
         rows(dtype)
+        staged_rows(dtype)
         columns(dtype)
         narrow_columns(dtype)
         layouts(dtype)

@@ -75,6 +75,29 @@ def geometries(n, leaf):
 
 
 @pytest.mark.cuda
+@pytest.mark.parametrize("dtype", [dtype for dtype in common.DTYPES if dtype.itemsize < 16], ids=name)
+@pytest.mark.parametrize("offset, gap", [(0, 0), (1, 0), (0, 1), (3, 1)])
+def test_staged_row_geometries(geometry, dtype, offset, gap):
+    """Short rows that vector loads cannot take, through shared memory and by lanes, around the edges of tiles."""
+    most = common.LANES * common.components(dtype)
+    for rows, n in itertools.product((2, 31, 33, 1000), (1, 3, 7, 8, 9, 33, 64, 65, 129, 255, most - 1, most)):
+        pitch = n + gap
+        if n > most or (offset == 0 and pitch * dtype.itemsize % common.VECTOR_BYTES == 0):
+            continue
+        data = common.random_data(offset + rows * pitch, dtype, seed=35)
+        for accumulate in (None, "compensated"):
+            x = data[offset:].view(rows, pitch)[:, :n]
+            there = data.cuda()[offset:].view(rows, pitch)[:, :n]
+            want = op(x, 1, accumulate=accumulate)
+            geometry()
+            assert common.description(there, 1)["path"] == "staged_row"
+            for path, groups in ((0, 0), (0, 1), (0, 2), (0, 8), (SHORT_ROW, 0)):
+                geometry(path=path, rows_per_group=groups)
+                got = op(there, 1, accumulate=accumulate).cpu()
+                assert_same_bits(got, want, f"({rows}, {n}) of {pitch} from {offset}, path {path} groups {groups}")
+
+
+@pytest.mark.cuda
 @pytest.mark.parametrize("dtype", common.DTYPES, ids=name)
 def test_column_geometries(geometry, dtype):
     for rows, columns in ((1, 9), (7, 3), (8, 40), (9, 41), (300, 5), (1025, 67)):

@@ -54,6 +54,18 @@ def test_odd_row_pitch(device, dtype):
                     assert torch.equal(op(there, dim).cpu(), want)
 
 
+@dtypes
+def test_short_rows_of_every_length(device, dtype):
+    """One row and many, at any offset and pitch, each the last thing in its tensor."""
+    for n in range(1, 131):
+        for rows, pitch, offset in ((1, n, n % 5), (67, n, 0), (67, n, 1 + n % 3), (5, n + 1, 2), (3, 2 * n, 0)):
+            end = (rows - 1) * pitch + n
+            base = common.random_data(offset + end, dtype, seed=n)
+            want = reference_sum(base.as_strided((rows, n), (pitch, 1), offset), 1)
+            there = base.to(device).as_strided((rows, n), (pitch, 1), offset)
+            assert_same_bits(op(there, 1).cpu(), want, f"{rows} rows of {n}, pitch {pitch}, offset {offset}")
+
+
 def test_size_one_dims_are_no_dims(device):
     x = common.random_data((37, 1030), torch.float32, device=device)
     assert_same_bits(op(x.view(37, 1, 1030, 1), 2).view(37), op(x, 1))

@@ -123,7 +123,8 @@ def describe(f: dict[str, Any]) -> str:
     if f["path"] != "nothing":
         lines.append(f"  grid {f['grid_x']:,} x {f['grid_y']:,} blocks of {f['threads']} threads")
     if f["lanes_per_row"]:
-        lines.append(f"  {f['lanes_per_row']} lanes a row, {f['rows_per_group']} rows in flight")
+        rows = f"{f['tile_rows']} rows a block" if f["tile_rows"] else f"{f['rows_per_group']} rows in flight"
+        lines.append(f"  {f['lanes_per_row']} lanes a row, {rows}")
     if f["vector_columns"]:
         lines.append(f"  {f['threads_across']} threads across, {f['vector_columns']} columns a thread")
     if f["chunk_leaves"]:

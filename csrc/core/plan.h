@@ -20,6 +20,7 @@ enum class Path : uint8_t {
     block_row,      // a block per chunk of leaves; the block of the last chunk collects the others
     column,         // threads own columns; the block of the last chunk of a tile collects the others
     narrow_column,  // few columns, read as one run through shared memory
+    staged_row,     // short rows at any alignment, read as one run through shared memory
 };
 
 enum class Loader : uint8_t {
@@ -32,8 +33,9 @@ struct Plan {
     Path path = Path::nothing;
     Loader loader = Loader::vector;
     int threads = 0;           // per block
-    int lanes_per_row = 0;     // short_row
+    int lanes_per_row = 0;     // short_row, staged_row
     int rows_per_group = 0;    // short_row: rows in flight per lane group
+    int tile_rows = 0;         // staged_row: rows in shared memory, of one block
     int threads_across = 0;    // column: threads side by side over columns, the others share the rows
     int vector_columns = 0;    // column: columns per thread
     int tile_leaves = 0;       // narrow_column: leaves in shared memory at once
@@ -49,7 +51,7 @@ struct Geometry {
     int threads = 0;
     int chunk_leaves = 0;
     int threads_across = 0;
-    int rows_per_group = 0;
+    int rows_per_group = 0;  // staged_row: 32 rows of the tile each
 };
 
 inline constexpr int64_t kMaxMailboxBytes = 1 << 20;
@@ -60,6 +62,9 @@ inline constexpr int kBlocksPerSm = 2;      // of so many threads, with 64 regis
 inline constexpr int kMaxGroup = 1024;      // leaves that a warp folds
 inline constexpr int kRowGroups = 1024;     // groups of leaves that a block folds
 inline constexpr int kMaxFold = 32768;      // chunks that a block folds
+inline constexpr int kStagedThreads = 256;  // of a block of staged_row.cu
+inline constexpr int kStagedBlocksPerSm = 6;
+inline constexpr int kPart = 64;            // elements that one of its lanes adds
 inline constexpr int kColumnThreads = 256;  // of a block of column.cu, at most
 inline constexpr int kColumnLevels = 5;     // of each thread's counter in shared memory
 inline constexpr int kNarrowThreads = 256;  // of a block of narrow_column.cu

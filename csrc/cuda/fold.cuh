@@ -34,6 +34,19 @@ __device__ __forceinline__ typename Op::acc fold_lanes(typename Op::acc value, i
     return value;
 }
 
+// The same for rows of at most `lanes` lanes, where narrow integers still add as int.
+template <class Op>
+__device__ __forceinline__ typename Op::acc fold_row(typename Op::acc value, int lanes) {
+    return fold_lanes<Op>(value, lanes);
+}
+template <class Op>
+__device__ __forceinline__ int fold_row(int value, int lanes) {
+#pragma unroll
+    for (int step = 1; step < kWarp; step *= 2)
+        if (step < lanes) value += __shfl_xor_sync(kFullWarp, value, step);
+    return value;
+}
+
 // Out of line: twelve output types in every kernel that writes one value.
 template <class R>
 __device__ __noinline__ void store_converted(void* out, int64_t i, DType type, R result) {
@@ -58,17 +71,22 @@ __device__ __forceinline__ void store_result(void* out, int64_t i, DType type, t
 
 // ---- one lane ------------------------------------------------------------------------------------------------------
 
-// Integers in any order. A pack of narrow integers adds to 32 bits, 4 at a time (dp4a); at most kLoads packs, so it fits.
+// Integers of one or two bytes add to 32 bits, a word of them at a time and in any order. A lane adds at most 256 of them
+// before the sum becomes 64 bits, so it fits.
+template <class Op>
+inline constexpr bool adds_words = Op::order_free && sizeof(typename Op::element) <= 2;
+
+template <class E>
+__device__ __forceinline__ int add_word(int total, unsigned word) {
+    if constexpr (std::is_same_v<E, int8_t>) return __dp4a(int(word), 0x01010101, total);
+    if constexpr (std::is_same_v<E, uint8_t>) return int(__dp4a(word, 0x01010101u, unsigned(total)));
+    if constexpr (std::is_same_v<E, Bool>)
+        return total + __popc((((word & 0x7f7f7f7fu) + 0x7f7f7f7fu) | word) & 0x80808080u);
+    if constexpr (std::is_same_v<E, int16_t>) return __dp2a_lo(int(word), 0x0101, total);
+}
 template <class E>
 __device__ __forceinline__ int add_words(int total, uint4 words) {
-    unsigned const word[4] = {words.x, words.y, words.z, words.w};
-#pragma unroll
-    for (unsigned w : word) {
-        if constexpr (std::is_same_v<E, int8_t>) total = __dp4a(int(w), 0x01010101, total);
-        if constexpr (std::is_same_v<E, uint8_t>) total = int(__dp4a(w, 0x01010101u, unsigned(total)));
-        if constexpr (std::is_same_v<E, Bool>) total += __popc((((w & 0x7f7f7f7fu) + 0x7f7f7f7fu) | w) & 0x80808080u);
-        if constexpr (std::is_same_v<E, int16_t>) total = __dp2a_lo(int(w), 0x0101, total);
-    }
+    for (unsigned word : {words.x, words.y, words.z, words.w}) total = add_word<E>(total, word);
     return total;
 }
 

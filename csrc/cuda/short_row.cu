@@ -39,16 +39,6 @@ __device__ __forceinline__ auto pack_sum(Pack<typename Op::element> pack, int co
     }
 }
 
-template <class Op>
-__device__ __forceinline__ typename Op::acc fold_row(typename Op::acc value, int lanes) {
-    return fold_lanes<Op>(value, lanes);
-}
-template <class Op>
-__device__ __forceinline__ int fold_row(int value, int lanes) {  // of narrow integers
-    for (int step = 1; step < lanes; step *= 2) value += __shfl_xor_sync(kFullWarp, value, step);
-    return value;
-}
-
 // One round of rows: first, first + groups, .. as far as they are below `rows`.
 template <class Op, bool Whole, Loader L>
 __device__ __forceinline__ void reduce_rows(const RowArgs<L>& args, int64_t first, int groups, int rows, int lane) {

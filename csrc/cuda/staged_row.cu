@@ -1,0 +1,115 @@
+// Short rows that vector loads cannot take: of odd length, or at an odd address. Memory is one run of rows, with gaps
+// smaller than a row between them, read as such and added from shared memory.
+//
+// Who owns what: a block owns tile_rows rows, stages all of them, adds them and is done. A row has lanes_per_row neighbouring
+// lanes (one, if it is of at most kPart elements), each of which adds kPart elements of it; then the lanes fold. Valid: in
+// the first lane of a row. Needs: addresses that are multiples of the element. Moves: the input once, gaps included.
+// Barriers: 1.
+#include "launch.cuh"
+#include "staging.cuh"
+
+namespace gpureduce::cuda {
+namespace {
+
+constexpr int kAtOnce = 8;  // elements that a lane reads before it adds
+
+// Registers for eight accumulators and the fold over them.
+template <class Op>
+constexpr int staged_blocks = sizeof(typename Op::acc) <= 4 || adds_words<Op> ? 8
+                              : sizeof(typename Op::acc) <= 8                 ? kStagedBlocksPerSm
+                              : sizeof(typename Op::acc) <= 16                ? 4
+                                                                              : 2;
+
+struct StagedArgs {
+    const void* in;
+    void* out;
+    int64_t outputs, n;
+    int pitch;  // elements from one row to the next
+    int tile_rows, lanes_log2;
+    DType out_type;
+};
+
+// The perfect binary tree over Size elements of which `count` exist, at least one.
+template <class Op, int Size>
+__device__ __forceinline__ typename Op::acc node_of(const typename Op::element* cell, int count) {
+    using A = typename Op::acc;
+    if constexpr (Size == kAtOnce) {
+        A value[kAtOnce];
+#pragma unroll
+        for (int j = 0; j < kAtOnce; ++j) value[j] = j < count ? Op::load(cell[j]) : Op::identity();
+        return fold_pairwise<Op>(value);
+    } else {
+        A const low = node_of<Op, Size / 2>(cell, count);
+        if (count <= Size / 2) return low;
+        return Op::combine(low, node_of<Op, Size / 2>(cell + Size / 2, count - Size / 2));
+    }
+}
+
+// Integers of one or two bytes, in any order: by words, the bytes before and behind the elements cleared.
+template <class E>
+__device__ __forceinline__ int add_narrow(const E* cell, int count) {
+    int const before = int(reinterpret_cast<uintptr_t>(cell) % 4);
+    const auto* const word = reinterpret_cast<const unsigned*>(reinterpret_cast<const char*>(cell) - before);
+    int const end = before + count * int(sizeof(E)), last = (end - 1) / 4;  // bytes, word
+    unsigned const first_mask = ~0u << (8 * before), last_mask = ~0u >> (8 * (3 - (end - 1) % 4));
+    int total = add_word<E>(0, word[0] & (last == 0 ? first_mask & last_mask : first_mask));
+#pragma unroll 8
+    for (int i = 1; i < last; ++i) total = add_word<E>(total, word[i]);
+    return last == 0 ? total : add_word<E>(total, word[last] & last_mask);
+}
+
+// What one lane adds of a row: `count` elements, at most kPart.
+template <class Op>
+__device__ __forceinline__ auto part_sum(const typename Op::element* cell, int count) {
+    if constexpr (adds_words<Op>)
+        return count > 0 ? add_narrow(cell, count) : 0;
+    else
+        return count > 0 ? node_of<Op, kPart>(cell, count) : Op::identity();
+}
+
+template <class Op>
+__global__ void __launch_bounds__(kStagedThreads, staged_blocks<Op>)
+    staged_row_kernel(const __grid_constant__ StagedArgs args) {
+    using E = typename Op::element;
+    extern __shared__ __align__(16) unsigned char shared_bytes[];
+    int64_t const first = int64_t(blockIdx.x) * args.tile_rows;
+    int const rows = int(min(int64_t(args.tile_rows), args.outputs - first));
+    int const row_elements = int(args.n);
+    const E* const start = static_cast<const E*>(args.in) + first * args.pitch;
+    const E* const cells =
+        stage_run(start, (rows - 1) * args.pitch + row_elements, shared_bytes, threadIdx.x, kStagedThreads);
+    commit_copies();
+    wait_for_copies<0>();
+    __syncthreads();
+
+    // tile_rows is a multiple of 32, so a warp takes part as a whole.
+    int const lanes = 1 << args.lanes_log2;
+#pragma unroll 1
+    for (int task = threadIdx.x; task < args.tile_rows << args.lanes_log2; task += kStagedThreads) {
+        int const row = task >> args.lanes_log2, part = (task & (lanes - 1)) * kPart;
+        int const count = row < rows ? min(row_elements - part, kPart) : 0;
+        auto const total = fold_row<Op>(part_sum<Op>(cells + row * args.pitch + part, count), lanes);
+        if (part == 0 && row < rows) store_result<Op>(args.out, first + row, args.out_type, total, args.n);
+    }
+}
+
+}  // namespace
+
+cudaError_t run_staged_row(const Problem& p, const Plan& plan, const Buffers& b) {
+    if (p.kept.count != 1 || plan.tile_rows % kWarp != 0) return cudaErrorInvalidConfiguration;
+    StagedArgs args{};
+    args.in = b.in;
+    args.out = b.out;
+    args.outputs = p.outputs;
+    args.n = p.n;
+    args.pitch = int(p.kept.last().stride);
+    args.tile_rows = plan.tile_rows;
+    args.lanes_log2 = ceil_log2(plan.lanes_per_row);
+    args.out_type = p.out;
+    size_t const shared_bytes = size_t(staged_bytes(int64_t(args.tile_rows) * args.pitch * dtype_info(p.in).bytes));
+    return dispatch(p, [&](auto op) {
+        staged_row_kernel<decltype(op)><<<unsigned(plan.grid_x), kStagedThreads, shared_bytes, b.stream>>>(args);
+    });
+}
+
+}  // namespace gpureduce::cuda

@@ -1,0 +1,54 @@
+// Global memory -> shared memory without registers in between (cp.async, from sm_80 on; loads and stores before).
+#pragma once
+
+#include "load.cuh"
+
+namespace gpureduce::cuda {
+
+// 16 bytes, both addresses aligned to them.
+__device__ __forceinline__ void copy_async(void* shared, const void* global) {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(unsigned(__cvta_generic_to_shared(shared))),
+                 "l"(global)
+                 : "memory");
+#else
+    *static_cast<uint4*>(shared) = load_vector(global);
+#endif
+}
+__device__ __forceinline__ void commit_copies() {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+// Until at most `Pending` of this thread's groups of copies are on their way. Other threads see them after a barrier.
+template <int Pending>
+__device__ __forceinline__ void wait_for_copies() {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory");
+#endif
+}
+
+// Bytes of shared memory that stage_run needs for a run of so many bytes at any alignment.
+constexpr int64_t staged_bytes(int64_t run_bytes) { return run_bytes + kVectorBytes; }
+
+// Copies the contiguous elements [first, first + count) to shared memory by `threads` threads, of which this is `thread`,
+// and returns where the first of them comes to lie: as far behind a 16-byte boundary as in global memory, so that whole
+// packs go by copy_async (to be committed and waited for by the caller). The elements before and behind the whole packs
+// go one by one, so nothing outside the run is read. `shared` is 16-byte aligned, with room for staged_bytes; at least 16
+// threads take part.
+template <class E>
+__device__ __forceinline__ const E* stage_run(const E* first, int count, unsigned char* shared, int thread,
+                                              int threads) {
+    constexpr int kPack = components<E>;
+    int const before = int(reinterpret_cast<uintptr_t>(first) % kVectorBytes);
+    E* const place = reinterpret_cast<E*>(shared + before);
+    int const head = min(count, (kVectorBytes - before) % kVectorBytes / int(sizeof(E)));
+    int const packed = head + (count - head) / kPack * kPack;
+#pragma unroll 1
+    for (int i = head + thread * kPack; i < packed; i += threads * kPack) copy_async(place + i, first + i);
+    if (thread < head) place[thread] = load_element(first + thread);
+    if (packed + thread < count) place[packed + thread] = load_element(first + packed + thread);
+    return place;
+}
+
+}  // namespace gpureduce::cuda
