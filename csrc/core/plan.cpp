@@ -51,13 +51,16 @@ void set_chunks(Plan& plan, int64_t leaves, int64_t bytes_per_chunk) {
     }
 }
 
-void plan_short_row(Plan& plan, const Problem& p, int element_components, const Geometry& force) {
+void plan_short_row(Plan& plan, const Problem& p, int element_components, const DeviceTraits& device,
+                    const Geometry& force) {
     plan.path = Path::short_row;
     plan.lanes_per_row = int(next_power_of_two(std::max<int64_t>(1, ceil_div(p.n, element_components))));
-    plan.rows_per_group = int(pick(force.rows_per_group, 4));
     plan.threads = int(std::min<int64_t>(pick(force.threads, 256), kMaxThreads));
-    int64_t const rows_per_block = int64_t(plan.threads / plan.lanes_per_row) * plan.rows_per_group;
-    plan.grid_x = ceil_div(p.outputs, rows_per_block);
+    int64_t const groups = plan.threads / plan.lanes_per_row;
+    int64_t const share = ceil_div(p.outputs, groups * device.sm_count * (kBlocksPerSm * kMaxThreads / plan.threads));
+    plan.rows_per_group =
+        int(std::min<int64_t>(pick(force.rows_per_group, next_power_of_two(share)), kMaxRowsPerGroup));
+    plan.grid_x = ceil_div(p.outputs, groups * plan.rows_per_group);
 }
 
 // Whether memory is one run of rows, with no more between them than is read anyway.
@@ -138,7 +141,7 @@ void plan_row(Plan& plan, const Problem& p, const DeviceTraits& device, Accumula
     if (path == Path::short_row && plan.loader == Loader::unaligned && forced != Path::short_row &&
         is_one_run(p, element_bytes))
         return plan_staged_row(plan, p, element_bytes, device, force);
-    if (path == Path::short_row) return plan_short_row(plan, p, components_of(element_bytes), force);
+    if (path == Path::short_row) return plan_short_row(plan, p, components_of(element_bytes), device, force);
     if (path == Path::warp_row) return plan_warp_row(plan, p, force);
     plan_block_row(plan, p, leaves, device, acc, force);
 }

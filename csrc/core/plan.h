@@ -34,7 +34,7 @@ struct Plan {
     Loader loader = Loader::vector;
     int threads = 0;           // per block
     int lanes_per_row = 0;     // short_row, staged_row
-    int rows_per_group = 0;    // short_row: rows in flight per lane group
+    int rows_per_group = 0;    // short_row: rows of a lane group
     int tile_rows = 0;         // staged_row: rows in shared memory, of one block
     int threads_across = 0;    // column: threads side by side over columns, the others share the rows
     int vector_columns = 0;    // column: columns per thread
@@ -59,6 +59,7 @@ inline constexpr int64_t kMaxMailboxBytes = 1 << 20;
 // What the kernels are compiled for, and plans must keep to.
 inline constexpr int kMaxThreads = 512;     // of a block of a row kernel
 inline constexpr int kBlocksPerSm = 2;      // of so many threads, with 64 registers each
+inline constexpr int kMaxRowsPerGroup = 4;  // that a group of short_row.cu reads at once
 inline constexpr int kMaxGroup = 1024;      // leaves that a warp folds
 inline constexpr int kRowGroups = 1024;     // groups of leaves that a block folds
 inline constexpr int kMaxFold = 32768;      // chunks that a block folds

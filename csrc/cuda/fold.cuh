@@ -34,17 +34,30 @@ __device__ __forceinline__ typename Op::acc fold_lanes(typename Op::acc value, i
     return value;
 }
 
-// The same for rows of at most `lanes` lanes, where narrow integers still add as int.
+// Integers of one or two bytes add to 32 bits, a word of them at a time and in any order. A lane adds at most 256 of them
+// before the sum becomes 64 bits, and a short row has at most 512, so it fits.
 template <class Op>
-__device__ __forceinline__ typename Op::acc fold_row(typename Op::acc value, int lanes) {
-    return fold_lanes<Op>(value, lanes);
-}
+inline constexpr bool adds_words = Op::order_free && sizeof(typename Op::element) <= 2;
+
+// What a lane holds of a short row.
 template <class Op>
-__device__ __forceinline__ int fold_row(int value, int lanes) {
+using RowPart = std::conditional_t<adds_words<Op>, int, typename Op::acc>;
+
+// Folds N rows at once, each in a group of `lanes` neighbouring lanes, as fold_lanes does.
+template <class Op, int N>
+__device__ __forceinline__ void fold_rows(RowPart<Op> (&part)[N], int lanes) {
 #pragma unroll
-    for (int step = 1; step < kWarp; step *= 2)
-        if (step < lanes) value += __shfl_xor_sync(kFullWarp, value, step);
-    return value;
+    for (int step = 1; step < kWarp; step *= 2) {
+        if (step >= lanes) return;
+#pragma unroll
+        for (auto& mine : part) {
+            auto const other = shuffle_xor(mine, step);
+            if constexpr (adds_words<Op>)
+                mine += other;
+            else
+                mine = Op::combine(mine, other);
+        }
+    }
 }
 
 // Out of line: twelve output types in every kernel that writes one value.
@@ -70,11 +83,6 @@ __device__ __forceinline__ void store_result(void* out, int64_t i, DType type, t
 }
 
 // ---- one lane ------------------------------------------------------------------------------------------------------
-
-// Integers of one or two bytes add to 32 bits, a word of them at a time and in any order. A lane adds at most 256 of them
-// before the sum becomes 64 bits, so it fits.
-template <class Op>
-inline constexpr bool adds_words = Op::order_free && sizeof(typename Op::element) <= 2;
 
 template <class E>
 __device__ __forceinline__ int add_word(int total, unsigned word) {

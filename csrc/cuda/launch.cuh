@@ -55,7 +55,7 @@ template <Loader L>
 RowArgs<L> row_args(const Problem& p, const Plan& plan, const Buffers& b) {
     RowArgs<L> args{};
     args.in = b.in;
-    args.in_end = end_of(p, b.in);
+    if (L != Loader::gather) args.in_end = end_of(p, b.in);
     args.out = b.out;
     args.mailbox = static_cast<unsigned long long*>(b.mailbox);
     args.outputs = p.outputs;
@@ -64,9 +64,7 @@ RowArgs<L> row_args(const Problem& p, const Plan& plan, const Buffers& b) {
     args.full_leaves = p.n / row_leaf_elements(dtype_info(p.in).bytes);
     args.chunk_leaves = int(plan.chunk_leaves);
     args.chunks = int(plan.chunks);
-    args.lanes_per_row = plan.lanes_per_row;
-    args.rows_per_group = plan.rows_per_group;
-    args.grouped = is_grouped(p);
+    if (L == Loader::gather) args.grouped = is_grouped(p);
     args.out_type = p.out;
     args.kept = decltype(args.kept)::of(p.kept, p.kept.count);
     if (L == Loader::gather) args.reduced = decltype(args.reduced)::of(p.reduced, p.reduced.count);

@@ -116,8 +116,7 @@ struct RowArgs {
     int64_t full_leaves;  // of `leaves`, those that lie wholly in the row
     int chunk_leaves, chunks;
     int64_t first_row;  // of this launch
-    int lanes_per_row, rows_per_group;
-    bool grouped;  // gather: every 16-byte group of a row is one aligned run of memory
+    bool grouped;       // gather: every 16-byte group of a row is one aligned run of memory
     DType out_type;
     AxisMap<max_axes<L>> kept;
     AxisMap<L == Loader::gather ? kMaxDims : 1> reduced;

@@ -60,7 +60,7 @@ __device__ __forceinline__ int add_narrow(const E* cell, int count) {
 
 // What one lane adds of a row: `count` elements, at most kPart.
 template <class Op>
-__device__ __forceinline__ auto part_sum(const typename Op::element* cell, int count) {
+__device__ __forceinline__ RowPart<Op> part_sum(const typename Op::element* cell, int count) {
     if constexpr (adds_words<Op>)
         return count > 0 ? add_narrow(cell, count) : 0;
     else
@@ -88,8 +88,9 @@ __global__ void __launch_bounds__(kStagedThreads, staged_blocks<Op>)
     for (int task = threadIdx.x; task < args.tile_rows << args.lanes_log2; task += kStagedThreads) {
         int const row = task >> args.lanes_log2, part = (task & (lanes - 1)) * kPart;
         int const count = row < rows ? min(row_elements - part, kPart) : 0;
-        auto const total = fold_row<Op>(part_sum<Op>(cells + row * args.pitch + part, count), lanes);
-        if (part == 0 && row < rows) store_result<Op>(args.out, first + row, args.out_type, total, args.n);
+        RowPart<Op> sum[1] = {part_sum<Op>(cells + row * args.pitch + part, count)};
+        fold_rows<Op>(sum, lanes);
+        if (part == 0 && row < rows) store_result<Op>(args.out, first + row, args.out_type, sum[0], args.n);
     }
 }
 
