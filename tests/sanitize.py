@@ -18,7 +18,7 @@ from tests import common
 
 SHORT_ROW, WARP_ROW, BLOCK_ROW = 2, 3, 4
 PATHS = {"short_row", "warp_row", "block_row", "column", "narrow_column", "staged_row"}
-LOADERS = {"vector", "unaligned", "gather"}
+LOADERS = {"vector", "unaligned", "gather", "nested", "strided"}
 seen_paths, seen_loaders, calls = set(), set(), 0
 
 
@@ -78,6 +78,16 @@ def layouts(dtype):
         check(x, dim, lambda t, layout=layout: common.LAYOUTS[layout](t, 24, 70))
 
 
+def walks(dtype):
+    """Long rows of two axes and of one with gaps: inner runs of whole vectors, and of 49 elements."""
+    for inner in (4 * common.components(dtype), 49):
+        x = common.random_data((2 + common.leaf_elements(dtype) // inner, 3, inner), dtype, seed=inner)
+        for path, chunk in ((WARP_ROW, 0), (BLOCK_ROW, 1)):
+            force(path=path, threads=64, chunk_leaves=chunk)
+            check(x, [0, 2])
+            check(x.view(-1), None, lambda t: t[::2])
+
+
 def main():
     missing = common.why_no_cuda()
     if missing:
@@ -88,6 +98,7 @@ def main():
         columns(dtype)
         narrow_columns(dtype)
         layouts(dtype)
+        walks(dtype)
         if dtype in common.FLOATING:
             for accumulate, dim in itertools.product(("compensated", "double"), (None, 0, 1)):
                 check(common.random_data((40, 130), dtype), dim, accumulate=accumulate)

@@ -139,6 +139,29 @@ def test_gather_geometries(geometry, layout):
 
 
 @pytest.mark.cuda
+@pytest.mark.parametrize("dtype", common.DTYPES, ids=name)
+def test_walk_geometries(geometry, dtype):
+    """Rows of two axes, their inner runs whole vectors or not, and of one axis with gaps."""
+    leaf, vector = common.leaf_elements(dtype), common.components(dtype)
+    for inner, leaves in itertools.product((2 * vector, 7 * vector, 49, 0), (1, 2, 5, 40)):
+        if inner:
+            shape, gap, dim = (leaves * leaf // inner + 1, 3, inner), 1, [0, 2]
+        else:
+            shape, gap, dim = (3, 2 * leaves * leaf + 10), 2, [1]
+        x = common.random_data(shape, dtype, seed=36)
+        there, here = x.cuda()[..., ::gap], x[..., ::gap]
+        for accumulate in (None, "compensated"):
+            want = op(here, dim, accumulate=accumulate)
+            geometry()
+            loader = "nested" if inner and inner % vector == 0 else "strided"
+            assert common.description(there, dim)["loader"] == loader
+            for path, threads, chunk in itertools.product((WARP_ROW, BLOCK_ROW), (64, 256), (0, 2)):
+                geometry(path=path, threads=threads, chunk_leaves=chunk)
+                got = op(there, dim, accumulate=accumulate).cpu()
+                assert_same_bits(got, want, f"{shape} every {gap} path {path} threads {threads} chunk {chunk}")
+
+
+@pytest.mark.cuda
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.bfloat16, torch.float32, torch.float64], ids=name)
 def test_counts_around_the_chunk_edge(geometry, dtype):
     """Every element is one more than its neighbour's weight, so a chunk too few or too many shows."""

@@ -8,6 +8,7 @@ namespace {
 constexpr int kWarp = 32;
 constexpr int kFastAxes = 4;  // axes that the kernels with vector loads take
 constexpr int64_t kMaxGridY = 65535;
+constexpr int64_t kNarrowLimit = int64_t(1) << 31;
 constexpr int64_t kSharedBytes = 48 << 10;  // of a block, without asking for more
 constexpr int64_t kLineBytes = 128;         // of the cache
 constexpr int64_t kSectorBytes = 32;        // of a line, the least that memory gives
@@ -33,9 +34,21 @@ Accumulator accumulator_of(const Problem& p) {
     return found;
 }
 
+// Whether a position in a row becomes an offset by arithmetic on 31 bits.
+bool is_walk(const Problem& p, int element_bytes) {
+    if (p.reduced.count < 1 || p.reduced.count > 2 || p.n >= kNarrowLimit) return false;
+    auto const fits = [&](int64_t elements) { return elements < kNarrowLimit / element_bytes; };
+    Axis const inner = p.reduced.last();
+    if (p.reduced.count == 1) return fits(inner.stride);
+    return fits(inner.stride) && fits(p.reduced.axis[0].stride) && fits(inner.stride * inner.size);
+}
+
 Loader row_loader(const Problem& p, int element_bytes) {
     bool const flat = p.reduced.count == 0 || (p.reduced.count == 1 && p.reduced.last().stride == 1);
-    if (!flat || p.kept.count > kFastAxes) return Loader::gather;
+    if (p.kept.count > kFastAxes) return Loader::gather;
+    bool const is_long = p.n > kLanes * components_of(element_bytes);
+    if (!flat && is_long && is_walk(p, element_bytes)) return is_grouped(p) ? Loader::nested : Loader::strided;
+    if (!flat) return Loader::gather;
     bool const aligned = p.misalignment == 0 && strides_fit_vectors(p.kept, p.kept.count, element_bytes);
     return aligned ? Loader::vector : Loader::unaligned;
 }
@@ -224,7 +237,7 @@ const char* name_of(Path path) {
     return names[int(path)];
 }
 const char* name_of(Loader loader) {
-    constexpr const char* names[] = {"vector", "unaligned", "gather"};
+    constexpr const char* names[] = {"vector", "unaligned", "gather", "nested", "strided"};
     return names[int(loader)];
 }
 const char* name_of(Accumulate accumulate) {
@@ -254,6 +267,14 @@ bool strides_fit_vectors(const AxisList& axes, int count, int element_bytes) {
     for (int i = 0; i < count; ++i)
         if (axes.axis[i].stride * element_bytes % kVectorBytes != 0) return false;
     return true;
+}
+
+bool is_grouped(const Problem& p) {
+    int const bytes = dtype_info(p.in).bytes;
+    if (p.reduced.count == 0 || p.misalignment != 0) return false;
+    if (p.reduced.last().stride != 1 || p.reduced.last().size % components_of(bytes) != 0) return false;
+    return strides_fit_vectors(p.kept, p.kept.count, bytes) &&
+           strides_fit_vectors(p.reduced, p.reduced.count - 1, bytes);
 }
 
 Plan make_plan(const Problem& p, const DeviceTraits& device, const Geometry& force) {

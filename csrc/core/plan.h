@@ -27,6 +27,8 @@ enum class Loader : uint8_t {
     vector,     // aligned 16-byte loads
     unaligned,  // 16 bytes from two aligned vectors and a shift
     gather,     // element by element through the axes
+    nested,     // long rows of two axes: aligned 16-byte loads, the inner runs being whole groups of 16 bytes
+    strided,    // long rows of one or two axes: element by element
 };
 
 struct Plan {
@@ -78,6 +80,9 @@ constexpr int column_blocks_per_sm(int bytes) { return bytes <= 16 ? 4 : bytes <
 
 // Whether the first `count` axes keep a 16-byte aligned address aligned.
 bool strides_fit_vectors(const AxisList& axes, int count, int element_bytes);
+
+// Whether every 16-byte group of a row is one aligned run of memory.
+bool is_grouped(const Problem& problem);
 
 Plan make_plan(const Problem& problem, const DeviceTraits& device, const Geometry& force = {});
 

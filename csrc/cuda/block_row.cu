@@ -5,6 +5,7 @@
 // computed what. The block of a row's last chunk collects the others and folds. Valid: in thread 0. Moves: the input once,
 // one accumulator a chunk out and in. Barriers: at most 3.
 #include "launch.cuh"
+#include "leaf.cuh"
 #include "mailbox.cuh"
 
 namespace gpureduce::cuda {
@@ -70,7 +71,7 @@ __global__ void __launch_bounds__(kMaxThreads, min_blocks<Op>)
 cudaError_t run_block_row(const Problem& problem, const Plan& plan, const Buffers& buffers) {
     if (plan.chunks > kMaxFold || plan.chunk_leaves > int64_t(kRowGroups) * kMaxGroup)
         return cudaErrorInvalidConfiguration;
-    return dispatch(problem, plan, [&](auto op, auto tag) {
+    return dispatch_row(problem, plan, [&](auto op, auto tag) {
         constexpr Loader loader = decltype(tag)::loader;
         auto args = row_args<loader>(problem, plan, buffers);
         for (; args.first_row < problem.outputs; args.first_row += plan.grid_y) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../core/store.h"
+#include "axes.cuh"
 #include "load.cuh"
 
 namespace gpureduce::cuda {
@@ -42,6 +43,13 @@ inline constexpr bool adds_words = Op::order_free && sizeof(typename Op::element
 // What a lane holds of a short row.
 template <class Op>
 using RowPart = std::conditional_t<adds_words<Op>, int, typename Op::acc>;
+template <class Op>
+__device__ __forceinline__ RowPart<Op> join(RowPart<Op> a, RowPart<Op> b) {
+    if constexpr (adds_words<Op>)
+        return a + b;
+    else
+        return Op::combine(a, b);
+}
 
 // Folds N rows at once, each in a group of `lanes` neighbouring lanes, as fold_lanes does.
 template <class Op, int N>
@@ -50,13 +58,7 @@ __device__ __forceinline__ void fold_rows(RowPart<Op> (&part)[N], int lanes) {
     for (int step = 1; step < kWarp; step *= 2) {
         if (step >= lanes) return;
 #pragma unroll
-        for (auto& mine : part) {
-            auto const other = shuffle_xor(mine, step);
-            if constexpr (adds_words<Op>)
-                mine += other;
-            else
-                mine = Op::combine(mine, other);
-        }
+        for (auto& mine : part) mine = join<Op>(mine, shuffle_xor(mine, step));
     }
 }
 
@@ -82,8 +84,6 @@ __device__ __forceinline__ void store_result(void* out, int64_t i, DType type, t
         store_converted(out, i, type, result);
 }
 
-// ---- one lane ------------------------------------------------------------------------------------------------------
-
 template <class E>
 __device__ __forceinline__ int add_word(int total, unsigned word) {
     if constexpr (std::is_same_v<E, int8_t>) return __dp4a(int(word), 0x01010101, total);
@@ -96,112 +96,6 @@ template <class E>
 __device__ __forceinline__ int add_words(int total, uint4 words) {
     for (unsigned word : {words.x, words.y, words.z, words.w}) total = add_word<E>(total, word);
     return total;
-}
-
-// What one lane contributes to a leaf, from the words of its packs.
-template <class Op>
-__device__ __forceinline__ typename Op::acc sum_of_packs(const uint4 (&words)[kLoads]) {
-    using E = typename Op::element;
-    if constexpr (Op::order_free && sizeof(E) <= 2) {
-        int total = 0;
-#pragma unroll
-        for (int k = 0; k < kLoads; ++k) total = add_words<E>(total, words[k]);
-        return total;
-    } else {
-        typename Op::acc sum[components<E>];
-#pragma unroll
-        for (int c = 0; c < components<E>; ++c) {
-            sum[c] = Op::load(as_pack<E>(words[0]).value[c]);
-#pragma unroll
-            for (int k = 1; k < kLoads; ++k) sum[c] = Op::combine(sum[c], Op::load(as_pack<E>(words[k]).value[c]));
-        }
-        return fold_pairwise<Op>(sum);
-    }
-}
-
-// What one lane contributes to any leaf, also one that is not plain: load by load, which needs few registers.
-template <class Op, class Reader>
-__device__ __forceinline__ typename Op::acc guarded_lane_sum(const Reader& row, int64_t leaf) {
-    using E = typename Op::element;
-    int64_t const n = row.args.n;
-    int64_t e = (leaf * kLoads * kLanes + int(threadIdx.x % kWarp)) * components<E>;
-    typename Op::acc sum[components<E>];
-#pragma unroll
-    for (auto& component : sum) component = Op::identity();
-#pragma unroll 1
-    for (int k = 0; k < kLoads && e < n; ++k, e += Reader::kStep) {
-        auto const from = row.source(e);
-        Pack<E> const pack = row.inside(from) ? from.template pack<E>(from.fetch()) : row.read_elements(e);
-        int const count = int(min(n - e, int64_t(components<E>)));
-#pragma unroll
-        for (int c = 0; c < components<E>; ++c)
-            if (c < count) sum[c] = Op::combine(sum[c], Op::load(pack.value[c]));
-    }
-    return fold_pairwise<Op>(sum);
-}
-
-// Of `leaves` leaves from `first` on, those that fall to `worker` of `workers` warps: calls take(i, value of leaf first + i),
-// for integers take(0, what this lane has of all of them). Plain leaves come first, two in flight, in a loop with few live
-// registers; who takes which leaf, and when, is free.
-template <class Op, class Reader, class Take>
-__device__ __forceinline__ void for_each_leaf(const Reader& row, int64_t first, int leaves, int worker, int workers,
-                                              Take take) {
-    using E = typename Op::element;
-    using A = typename Op::acc;
-    LeafRange const plain = row.plain_leaves();
-    int const begin = int(max(int64_t(0), min(int64_t(leaves), plain.first - first)));
-    int const end = int(max(int64_t(begin), min(int64_t(leaves), plain.last - first)));
-    auto const tile = row.from_leaf(first);
-    int const lane = threadIdx.x % kWarp;
-    A all = Op::identity();
-    auto const deliver = [&](int i, A value) {
-        if constexpr (Op::order_free)
-            all = Op::combine(all, value);
-        else
-            take(i, fold_lanes<Op>(value));
-    };
-    auto const position = [&](int i) { return (i * (kLoads * kLanes) + lane) * components<E>; };
-    int i = begin + worker;
-#pragma unroll 1
-    for (; i + workers < end; i += 2 * workers) {
-        uint4 words[kLoads], next[kLoads];
-        tile.read_leaf(position(i), words);
-        tile.read_leaf(position(i + workers), next);
-        A value = sum_of_packs<Op>(words), other = sum_of_packs<Op>(next);
-        deliver(i, value);
-        deliver(i + workers, other);
-    }
-    if (i < end) {
-        uint4 words[kLoads];
-        tile.read_leaf(position(i), words);
-        deliver(i, sum_of_packs<Op>(words));
-    }
-    if (begin > 0 || end < leaves) {
-#pragma unroll 1
-        for (i = worker; i < leaves; i += workers)
-            if (i < begin || i >= end) deliver(i, guarded_lane_sum<Op>(row, first + i));
-    }
-    if constexpr (Op::order_free) take(0, all);
-}
-
-// The leaves [first, first + leaves), at most kMaxGroup, by one warp: lane i keeps the i-th value of 32 and, when those are
-// folded, the i-th of the nodes. Valid in every lane.
-static_assert(kMaxGroup == kWarp * kWarp, "one value a lane, twice");
-template <class Op, class Reader>
-__device__ __forceinline__ typename Op::acc fold_group(const Reader& row, int64_t first, int leaves) {
-    using A = typename Op::acc;
-    int const lane = threadIdx.x % kWarp;
-    A node = Op::identity(), mine = Op::identity();
-    for (int done = 0; done < leaves; done += kWarp) {
-        mine = Op::identity();
-        for_each_leaf<Op>(row, first + done, min(leaves - done, kWarp), 0, 1, [&](int i, A value) {
-            if (Op::order_free || lane == i) mine = value;
-        });
-        if (leaves <= kWarp) break;
-        mine = fold_lanes<Op>(mine);
-        if (lane == done / kWarp) node = mine;
-    }
-    return fold_lanes<Op>(leaves <= kWarp ? mine : node);
 }
 
 // ---- one block -----------------------------------------------------------------------------------------------------

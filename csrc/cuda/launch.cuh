@@ -7,6 +7,7 @@
 
 #include "fold.cuh"
 #include "kernels.h"
+#include "row.cuh"
 
 namespace gpureduce::cuda {
 
@@ -23,16 +24,24 @@ cudaError_t dispatch(const Problem& problem, Launch&& launch) {
     return found ? cudaGetLastError() : cudaErrorInvalidValue;
 }
 
-// Calls launch(Op{}, LoaderTag{}) for the problem's operator and the plan's loader.
+// Calls launch(Op{}, LoaderTag{}) for the problem's operator and the plan's loader, one of Loaders.
+template <Loader... Loaders, class Launch>
+cudaError_t dispatch_loader(const Problem& problem, const Plan& plan, Launch&& launch) {
+    bool found = false;
+    cudaError_t const result = dispatch(problem, [&](auto op) {
+        found = ((plan.loader == Loaders && (launch(op, LoaderTag<Loaders>{}), true)) || ...);
+    });
+    return found ? result : cudaErrorInvalidValue;
+}
 template <class Launch>
 cudaError_t dispatch(const Problem& problem, const Plan& plan, Launch&& launch) {
-    return dispatch(problem, [&](auto op) {
-        switch (plan.loader) {
-            case Loader::vector: return launch(op, LoaderTag<Loader::vector>{});
-            case Loader::unaligned: return launch(op, LoaderTag<Loader::unaligned>{});
-            case Loader::gather: return launch(op, LoaderTag<Loader::gather>{});
-        }
-    });
+    return dispatch_loader<Loader::vector, Loader::unaligned, Loader::gather>(problem, plan, launch);
+}
+// The same for long rows.
+template <class Launch>
+cudaError_t dispatch_row(const Problem& problem, const Plan& plan, Launch&& launch) {
+    return dispatch_loader<Loader::vector, Loader::unaligned, Loader::gather, Loader::nested, Loader::strided>(
+        problem, plan, launch);
 }
 
 inline const void* end_of(const Problem& p, const void* in) {
@@ -42,20 +51,11 @@ inline const void* end_of(const Problem& p, const void* in) {
     return static_cast<const char*>(in) + (last + 1) * dtype_info(p.in).bytes;
 }
 
-// Whether every 16-byte group of a row is one aligned run of memory.
-inline bool is_grouped(const Problem& p) {
-    int const bytes = dtype_info(p.in).bytes;
-    if (p.reduced.count == 0 || p.misalignment != 0) return false;
-    if (p.reduced.last().stride != 1 || p.reduced.last().size % components_of(bytes) != 0) return false;
-    return strides_fit_vectors(p.kept, p.kept.count, bytes) &&
-           strides_fit_vectors(p.reduced, p.reduced.count - 1, bytes);
-}
-
 template <Loader L>
 RowArgs<L> row_args(const Problem& p, const Plan& plan, const Buffers& b) {
     RowArgs<L> args{};
     args.in = b.in;
-    if (L != Loader::gather) args.in_end = end_of(p, b.in);
+    if (L == Loader::vector || L == Loader::unaligned) args.in_end = end_of(p, b.in);
     args.out = b.out;
     args.mailbox = static_cast<unsigned long long*>(b.mailbox);
     args.outputs = p.outputs;
@@ -67,7 +67,8 @@ RowArgs<L> row_args(const Problem& p, const Plan& plan, const Buffers& b) {
     if (L == Loader::gather) args.grouped = is_grouped(p);
     args.out_type = p.out;
     args.kept = decltype(args.kept)::of(p.kept, p.kept.count);
-    if (L == Loader::gather) args.reduced = decltype(args.reduced)::of(p.reduced, p.reduced.count);
+    if constexpr (L == Loader::gather) args.reduced = decltype(args.reduced)::of(p.reduced, p.reduced.count);
+    if constexpr (walks<L>) args.reduced = Walk::of(p.reduced, p.reduced.count, dtype_info(p.in).bytes);
     return args;
 }
 

@@ -1,7 +1,7 @@
-// Elements of a row -> registers: 16 bytes a lane at a time, whatever the alignment and the strides.
+// Memory -> registers: one element, or 16 bytes at any alignment.
 #pragma once
 
-#include "axes.cuh"
+#include "../core/tree.h"
 
 namespace gpureduce::cuda {
 
@@ -103,126 +103,6 @@ struct Source<false> {
     template <class E>
     __device__ Pack<E> pack(Raw raw) const {
         return as_pack<E>(shifted<E>(raw.low, raw.high, shift));
-    }
-};
-
-template <Loader L>
-struct RowArgs {
-    const void* in;
-    const void* in_end;  // one past the last byte that the strides reach
-    void* out;
-    unsigned long long* mailbox;
-    int64_t outputs, n, leaves;
-    int64_t full_leaves;  // of `leaves`, those that lie wholly in the row
-    int chunk_leaves, chunks;
-    int64_t first_row;  // of this launch
-    bool grouped;       // gather: every 16-byte group of a row is one aligned run of memory
-    DType out_type;
-    AxisMap<max_axes<L>> kept;
-    AxisMap<L == Loader::gather ? kMaxDims : 1> reduced;
-};
-
-struct LeafRange {
-    int64_t first, last;
-};
-
-// The elements of one row, a pack at a time.
-template <class E, Loader L>
-struct RowReader {
-    static constexpr int64_t kStepBytes = kLanes * kVectorBytes;  // between the loads of a lane
-    static constexpr int kStep = kLanes * components<E>;
-    using From = Source<L != Loader::unaligned>;
-
-    const RowArgs<L>& args;
-    const E* row;
-
-    __device__ RowReader(const RowArgs<L>& a, int64_t output)
-        : args(a), row(static_cast<const E*>(a.in) + a.kept.at(output).in) {}
-    __device__ RowReader(const RowArgs<L>& a, const E* start) : args(a), row(start) {}
-
-    __device__ __forceinline__ From source(int64_t e) const {
-        if constexpr (L == Loader::gather) return From(row + args.reduced.at(e).in);
-        return From(row + e);
-    }
-
-    // Whether the pack at e can be fetched from its source: within the tensor, though perhaps beyond the row.
-    __device__ __forceinline__ bool inside(const From& from) const {
-        if constexpr (L == Loader::gather) return args.grouped;
-        return from.inside(args.in, args.in_end);
-    }
-
-    // The pack at e, element by element; those at n and beyond are not read and come back as anything. For the few packs
-    // at the ends of a tensor, and for gathers.
-    __device__ __forceinline__ Pack<E> read_elements(int64_t e) const { return read_elements_of(args, row, e); }
-
-    // Out of line, so that the others pay nothing for it; and no member, so that the reader need not be in memory.
-    static __device__ __noinline__ Pack<E> read_elements_of(const RowArgs<L>& args, const E* row, int64_t e) {
-        Pack<E> pack;
-#pragma unroll
-        for (int c = 0; c < components<E>; ++c) {
-            if (e + c >= args.n) continue;
-            if constexpr (L == Loader::gather)
-                pack.value[c] = load_element(row + args.reduced.at(e + c).in);
-            else
-                pack.value[c] = load_element(row + e + c);
-        }
-        return pack;
-    }
-
-    // The leaves that read_leaf may be called for: wholly in the row, and fetched from within the tensor.
-    __device__ __forceinline__ LeafRange plain_leaves() const {
-        int64_t const full = args.full_leaves;
-        if constexpr (L == Loader::unaligned) {
-            From const begin(row), end(row + full * (kLoads * kStep));
-            return {begin.base >= args.in ? 0 : 1, end.base + kVectorBytes <= args.in_end ? full : full - 1};
-        } else {
-            return {0, L == Loader::vector || args.grouped ? full : 0};
-        }
-    }
-
-    // Leaves from `first` on, with indices that fit an int: what the loop over plain leaves keeps in registers.
-    struct Tile {
-        const RowReader& reader;
-        const E* start;
-        int64_t first;  // element
-
-        // This lane's packs of a plain leaf, as words; e is the first element of the first of them, in the tile.
-        __device__ __forceinline__ void read_leaf(int e, uint4 (&words)[kLoads]) const {
-            if constexpr (L == Loader::gather) {
-#pragma unroll
-                for (int k = 0; k < kLoads; ++k) words[k] = load_vector(reader.source(first + e + k * kStep).base);
-            } else {
-                read_run(From(start + e), words);
-            }
-        }
-    };
-    static __device__ __forceinline__ void read_run(Source<true> from, uint4 (&words)[kLoads]) {
-#pragma unroll
-        for (int k = 0; k < kLoads; ++k) words[k] = load_vector(from.base + k * kStepBytes);
-    }
-    // Each lane loads its aligned vectors and has the next one from the next lane: lane 31 from lane 0's following load,
-    // and past the last of them by a load of its own.
-    static __device__ __forceinline__ void read_run(Source<false> from, uint4 (&words)[kLoads]) {
-        int const lane = threadIdx.x % kLanes;
-#pragma unroll
-        for (int k = 0; k < kLoads; ++k) words[k] = load_vector(from.base + k * kStepBytes);
-        uint4 const beyond = load_vector_if(lane == kLanes - 1, from.base + (kLoads - 1) * kStepBytes + kVectorBytes);
-#pragma unroll
-        for (int k = 0; k < kLoads; ++k) {
-            uint4 high = words[k];
-            if (k + 1 < kLoads && lane == 0) high = words[k + 1];
-            high = {from_next_lane(high.x), from_next_lane(high.y), from_next_lane(high.z), from_next_lane(high.w)};
-            if (k + 1 == kLoads && lane == kLanes - 1) high = beyond;
-            words[k] = shifted<E>(words[k], high, from.shift);
-        }
-    }
-    static __device__ __forceinline__ unsigned from_next_lane(unsigned word) {
-        return __shfl_sync(0xffffffffu, word, (threadIdx.x + 1) % kLanes);
-    }
-
-    __device__ __forceinline__ Tile from_leaf(int64_t leaf) const {
-        int64_t const first = leaf * (kLoads * kStep);
-        return {*this, row + (L == Loader::gather ? 0 : first), first};
     }
 };
 

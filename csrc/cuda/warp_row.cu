@@ -3,6 +3,7 @@
 // Who owns what: a warp owns a row and reads it leaf by leaf; lane i keeps the i-th of 32 values, so that the tree over
 // them is one more fold of the lanes. Valid: in every lane. Moves: the input once. Barriers: none.
 #include "launch.cuh"
+#include "leaf.cuh"
 
 namespace gpureduce::cuda {
 namespace {
@@ -21,7 +22,7 @@ __global__ void __launch_bounds__(kMaxThreads, kBlocksPerSm) warp_row_kernel(con
 }  // namespace
 
 cudaError_t run_warp_row(const Problem& problem, const Plan& plan, const Buffers& buffers) {
-    return dispatch(problem, plan, [&](auto op, auto tag) {
+    return dispatch_row(problem, plan, [&](auto op, auto tag) {
         constexpr Loader loader = decltype(tag)::loader;
         warp_row_kernel<decltype(op), loader>
             <<<unsigned(plan.grid_x), plan.threads, 0, buffers.stream>>>(row_args<loader>(problem, plan, buffers));

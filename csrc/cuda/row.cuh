@@ -1,0 +1,176 @@
+// The leaves of a row -> registers, whatever the alignment and the strides.
+#pragma once
+
+#include "axes.cuh"
+#include "load.cuh"
+
+namespace gpureduce::cuda {
+
+// Position in a row -> bytes from its start, for one or two reduced axes and positions below 2^31.
+struct Walk {
+    int step, gap;  // bytes from one position to the next, and in addition from one inner run to the next
+    Divisor inner;
+
+    static Walk of(const AxisList& reduced, int count, int64_t element_bytes) {
+        Axis const last = reduced.axis[count - 1];
+        int64_t const gap = count < 2 ? 0 : reduced.axis[0].stride - last.size * last.stride;
+        return {int(last.stride * element_bytes), int(gap * element_bytes), Divisor::of(last.size)};
+    }
+    __device__ __forceinline__ int64_t at(unsigned position) const {
+        return int64_t(int(position)) * step + int64_t(int(inner.divide(position))) * gap;
+    }
+};
+
+template <Loader L>
+inline constexpr bool walks = L == Loader::nested || L == Loader::strided;
+
+template <Loader L>
+struct RowArgs {
+    const void* in;
+    const void* in_end;  // vector, unaligned: one past the last byte that the strides reach
+    void* out;
+    unsigned long long* mailbox;
+    int64_t outputs, n, leaves;
+    int64_t full_leaves;  // of `leaves`, those that lie wholly in the row
+    int chunk_leaves, chunks;
+    int64_t first_row;  // of this launch
+    bool grouped;       // gather: every 16-byte group of a row is one aligned run of memory
+    DType out_type;
+    AxisMap<max_axes<L>> kept;
+    std::conditional_t<walks<L>, Walk, AxisMap<L == Loader::gather ? kMaxDims : 1>> reduced;
+};
+
+struct LeafRange {
+    int64_t first, last;
+};
+
+// What a lane reads of a leaf. Packs: component c of pack k is element lane*C + c + k*32*C, C = components<E>.
+struct Packs {
+    uint4 words[kLoads];
+};
+// Elements: value c + k*C is element lane + c*32 + k*32*C, so that lanes side by side read side by side.
+template <class E>
+struct Elements {
+    E value[kLoads * components<E>];
+};
+
+template <class E, Loader L>
+struct RowReader {
+    static constexpr int64_t kStepBytes = kLanes * kVectorBytes;  // between the loads of a lane
+    static constexpr int kStep = kLanes * components<E>;
+    static constexpr int kLeaf = kLoads * kStep;
+    static constexpr Loader loader = L;
+    static constexpr int kApart = L == Loader::strided ? kLanes : 1;  // elements from one component to the next
+    // Plain leaves that a warp reads at once. The addresses of strided elements take registers, too; and 64 of them too many.
+    static constexpr int kInFlight = L != Loader::strided ? 2 : sizeof(E) > 1 ? 1 : 0;
+    using From = Source<L != Loader::unaligned>;
+
+    const RowArgs<L>& args;
+    const E* row;
+
+    __device__ RowReader(const RowArgs<L>& a, int64_t output)
+        : args(a), row(static_cast<const E*>(a.in) + a.kept.at(output).in) {}
+    __device__ RowReader(const RowArgs<L>& a, const E* start) : args(a), row(start) {}
+
+    __device__ __forceinline__ const E* address(int64_t e) const {
+        if constexpr (walks<L>)
+            return reinterpret_cast<const E*>(reinterpret_cast<const char*>(row) + args.reduced.at(unsigned(e)));
+        else if constexpr (L == Loader::gather)
+            return row + args.reduced.at(e).in;
+        else
+            return row + e;
+    }
+    __device__ __forceinline__ From source(int64_t e) const { return From(address(e)); }
+
+    // Whether the pack at e can be fetched from its source: within the tensor, though perhaps beyond the row.
+    __device__ __forceinline__ bool inside(const From& from) const {
+        if constexpr (L == Loader::gather) return args.grouped;
+        if constexpr (walks<L>) return true;
+        return from.inside(args.in, args.in_end);
+    }
+
+    // The pack at e, element by element; those at n and beyond are not read and come back as anything. For the few packs
+    // at the ends of a tensor, and for gathers.
+    __device__ __forceinline__ Pack<E> read_elements(int64_t e) const { return read_elements_of(args, row, e); }
+
+    // Out of line, so that the others pay nothing for it; and no member, so that the reader need not be in memory.
+    static __device__ __noinline__ Pack<E> read_elements_of(const RowArgs<L>& args, const E* row, int64_t e) {
+        Pack<E> pack;
+#pragma unroll
+        for (int c = 0; c < components<E>; ++c)
+            if (e + c < args.n) pack.value[c] = load_element(RowReader(args, row).address(e + c));
+        return pack;
+    }
+
+    // The leaves that read_leaf may be called for: wholly in the row, and fetched from within the tensor.
+    __device__ __forceinline__ LeafRange plain_leaves() const {
+        int64_t const full = args.full_leaves;
+        if constexpr (L == Loader::unaligned) {
+            From const begin(row), end(row + full * kLeaf);
+            return {begin.base >= args.in ? 0 : 1, end.base + kVectorBytes <= args.in_end ? full : full - 1};
+        } else {
+            return {0, kInFlight > 0 && (L != Loader::gather || args.grouped) ? full : 0};
+        }
+    }
+
+    // Leaves from `first` on, with indices that fit an int: what the loop over plain leaves keeps in registers.
+    struct Tile {
+        const RowReader& reader;
+        const E* start;
+        int64_t first;  // element
+
+        // What this lane reads of plain leaf first + i.
+        __device__ __forceinline__ auto read_leaf(int i) const {
+            int const lane = threadIdx.x % kLanes;
+            if constexpr (L == Loader::strided) {
+                Elements<E> elements;
+                unsigned const e = unsigned(first) + i * kLeaf + lane;
+#pragma unroll
+                for (int j = 0; j < kLoads * components<E>; ++j)
+                    elements.value[j] = load_element(reader.address(e + j * kLanes));
+                return elements;
+            } else {
+                Packs packs;
+                int const e = (i * (kLoads * kLanes) + lane) * components<E>;
+                if constexpr (L == Loader::gather || L == Loader::nested) {
+#pragma unroll
+                    for (int k = 0; k < kLoads; ++k)
+                        packs.words[k] = load_vector(reader.address(first + e + k * kStep));
+                } else {
+                    read_run(From(start + e), packs.words);
+                }
+                return packs;
+            }
+        }
+    };
+    static __device__ __forceinline__ void read_run(Source<true> from, uint4 (&words)[kLoads]) {
+#pragma unroll
+        for (int k = 0; k < kLoads; ++k) words[k] = load_vector(from.base + k * kStepBytes);
+    }
+    // Each lane loads its aligned vectors and has the next one from the next lane: lane 31 from lane 0's following load,
+    // and past the last of them by a load of its own.
+    static __device__ __forceinline__ void read_run(Source<false> from, uint4 (&words)[kLoads]) {
+        int const lane = threadIdx.x % kLanes;
+#pragma unroll
+        for (int k = 0; k < kLoads; ++k) words[k] = load_vector(from.base + k * kStepBytes);
+        uint4 const beyond = load_vector_if(lane == kLanes - 1, from.base + (kLoads - 1) * kStepBytes + kVectorBytes);
+#pragma unroll
+        for (int k = 0; k < kLoads; ++k) {
+            uint4 high = words[k];
+            if (k + 1 < kLoads && lane == 0) high = words[k + 1];
+            high = {from_next_lane(high.x), from_next_lane(high.y), from_next_lane(high.z), from_next_lane(high.w)};
+            if (k + 1 == kLoads && lane == kLanes - 1) high = beyond;
+            words[k] = shifted<E>(words[k], high, from.shift);
+        }
+    }
+    static __device__ __forceinline__ unsigned from_next_lane(unsigned word) {
+        return __shfl_sync(0xffffffffu, word, (threadIdx.x + 1) % kLanes);
+    }
+
+    __device__ __forceinline__ Tile from_leaf(int64_t leaf) const {
+        int64_t const first = leaf * kLeaf;
+        return {*this, row + (L == Loader::vector || L == Loader::unaligned ? first : 0), first};
+    }
+};
+
+}  // namespace gpureduce::cuda
