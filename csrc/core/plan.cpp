@@ -45,7 +45,7 @@ bool is_walk(const Problem& p, int element_bytes) {
 
 Loader row_loader(const Problem& p, int element_bytes) {
     bool const flat = p.reduced.count == 0 || (p.reduced.count == 1 && p.reduced.last().stride == 1);
-    if (p.kept.count > kFastAxes) return Loader::gather;
+    if (p.kept.count > kFastAxes || p.misalignment % element_bytes != 0) return Loader::gather;
     bool const is_long = p.n > kLanes * components_of(element_bytes);
     if (!flat && is_long && is_walk(p, element_bytes)) return is_grouped(p) ? Loader::nested : Loader::strided;
     if (!flat) return Loader::gather;
@@ -78,7 +78,7 @@ void plan_short_row(Plan& plan, const Problem& p, int element_components, const 
 
 // Whether memory is one run of rows, with no more between them than is read anyway.
 bool is_one_run(const Problem& p, int element_bytes) {
-    if (p.kept.count != 1 || p.n == 0 || p.misalignment % element_bytes != 0) return false;
+    if (p.kept.count != 1 || p.n == 0) return false;
     int64_t const pitch = p.kept.last().stride;
     return pitch >= p.n && pitch * element_bytes <= std::max(2 * p.n * element_bytes, kSectorBytes);
 }

@@ -25,7 +25,7 @@ enum class Path : uint8_t {
 
 enum class Loader : uint8_t {
     vector,     // aligned 16-byte loads
-    unaligned,  // 16 bytes from two aligned vectors and a shift
+    unaligned,  // aligned 16-byte loads around elements that are not, and a shift
     gather,     // element by element through the axes
     nested,     // long rows of two axes: aligned 16-byte loads, the inner runs being whole groups of 16 bytes
     strided,    // long rows of one or two axes: element by element

@@ -15,15 +15,23 @@ inline constexpr unsigned kFullWarp = 0xffffffffu;
 template <class Op>
 inline constexpr int min_blocks = std::is_same_v<typename Op::element, Half> ? 1 : 2;
 
-template <class A>
-__device__ __forceinline__ A shuffle_xor(A value, int lane_mask) {
+template <class A, class Shuffle>
+__device__ __forceinline__ A shuffle_words(A value, Shuffle shuffle) {
     static_assert(sizeof(A) % 4 == 0, "shuffles move 4-byte words");
     struct Words {
         unsigned word[sizeof(A) / 4];
     } words = bit_cast<Words>(value);
 #pragma unroll
-    for (unsigned& word : words.word) word = __shfl_xor_sync(kFullWarp, word, lane_mask);
+    for (unsigned& word : words.word) word = shuffle(word);
     return bit_cast<A>(words);
+}
+template <class A>
+__device__ __forceinline__ A shuffle_xor(A value, int lane_mask) {
+    return shuffle_words(value, [=](unsigned word) { return __shfl_xor_sync(kFullWarp, word, lane_mask); });
+}
+template <class A>
+__device__ __forceinline__ A shuffle_from(A value, int lane) {
+    return shuffle_words(value, [=](unsigned word) { return __shfl_sync(kFullWarp, word, lane); });
 }
 
 // Folds groups of `lanes` neighbouring lanes (a power of two); every lane of a group gets its total.

@@ -12,24 +12,63 @@ struct Spread {
     typename Op::acc of[components<typename Op::element>];
 };
 
+// Component by component, over the loads.
+template <class Op>
+__device__ __forceinline__ Spread<Op> sum_of_loads(const Packs& packs) {
+    using E = typename Op::element;
+    Spread<Op> sum;
+#pragma unroll
+    for (int c = 0; c < components<E>; ++c) {
+        sum.of[c] = Op::load(as_pack<E>(packs.words[0]).value[c]);
+#pragma unroll
+        for (int k = 1; k < kLoads; ++k)
+            sum.of[c] = Op::combine(sum.of[c], Op::load(as_pack<E>(packs.words[k]).value[c]));
+    }
+    return sum;
+}
+
+// From where the elements are in aligned packs to where they are in the leaf: `by` components down, across the lanes.
+template <class Op>
+__device__ __forceinline__ Spread<Op> shift_down(Spread<Op> sum, int by) {
+    constexpr int kComponents = components<typename Op::element>;
+    int const next_lane = (threadIdx.x + 1) % kWarp;
+#pragma unroll
+    for (int c = 0; c + 1 < kComponents; ++c) {
+        auto const own = sum.of[c], next = shuffle_from(own, next_lane);
+        sum.of[c] = c < by ? next : own;
+    }
+#pragma unroll
+    for (int step = 1; step < kComponents; step *= 2) {
+        Spread<Op> const before = sum;
+#pragma unroll
+        for (int c = 0; c < kComponents; ++c) {
+            auto const own = before.of[c], other = before.of[(c + step) % kComponents];
+            sum.of[c] = by & step ? other : own;
+        }
+    }
+    return sum;
+}
+
 template <class Op>
 __device__ __forceinline__ typename Op::acc lane_sum(const Packs& packs) {
-    using E = typename Op::element;
     if constexpr (adds_words<Op>) {
         int total = 0;
 #pragma unroll
-        for (int k = 0; k < kLoads; ++k) total = add_words<E>(total, packs.words[k]);
+        for (int k = 0; k < kLoads; ++k) total = add_words<typename Op::element>(total, packs.words[k]);
         return total;
     } else {
-        typename Op::acc sum[components<E>];
-#pragma unroll
-        for (int c = 0; c < components<E>; ++c) {
-            sum[c] = Op::load(as_pack<E>(packs.words[0]).value[c]);
-#pragma unroll
-            for (int k = 1; k < kLoads; ++k)
-                sum[c] = Op::combine(sum[c], Op::load(as_pack<E>(packs.words[k]).value[c]));
-        }
-        return fold_pairwise<Op>(sum);
+        auto sum = sum_of_loads<Op>(packs);
+        return fold_pairwise<Op>(sum.of);
+    }
+}
+// The loads are added before anything moves, so that what moves is a quarter of what was read.
+template <class Op>
+__device__ __forceinline__ typename Op::acc lane_sum(const ShiftedPacks& packs) {
+    if constexpr (Op::order_free) {
+        return lane_sum<Op>(static_cast<const Packs&>(packs));
+    } else {
+        auto sum = shift_down<Op>(sum_of_loads<Op>(packs), packs.by);
+        return fold_pairwise<Op>(sum.of);
     }
 }
 template <class Op>

@@ -58,6 +58,19 @@ __device__ __forceinline__ uint4 shifted(uint4 low, uint4 high, int shift) {
             __funnelshift_r(from[2], from[3], bits), __funnelshift_r(from[3], from[4], bits)};
 }
 
+// Ones in the first `count` of 16 bytes; and for each bit, that of `ones` or of `zeros`.
+__device__ __forceinline__ uint4 bytes_below(int count) {
+    auto const word = [&](int first) {
+        int const bytes = count - first;
+        return bytes >= 4 ? ~0u : bytes <= 0 ? 0u : (1u << (8 * bytes)) - 1u;
+    };
+    return {word(0), word(4), word(8), word(12)};
+}
+__device__ __forceinline__ uint4 select_bits(uint4 mask, uint4 ones, uint4 zeros) {
+    return {(ones.x & mask.x) | (zeros.x & ~mask.x), (ones.y & mask.y) | (zeros.y & ~mask.y),
+            (ones.z & mask.z) | (zeros.z & ~mask.z), (ones.w & mask.w) | (zeros.w & ~mask.w)};
+}
+
 // Where 16 bytes at any address come from: one aligned load, or two and a shift. Splitting the loads from the shift lets
 // a caller issue the loads of several sources before it waits for the first.
 template <bool Aligned>

@@ -48,6 +48,11 @@ struct LeafRange {
 struct Packs {
     uint4 words[kLoads];
 };
+// The same, of a leaf that begins `by` elements behind a 16-byte boundary, in aligned packs: element e of the leaf is where
+// element e + by would be. Those of the last pack of a load that wrap around are in front of the first one, in lane 0.
+struct ShiftedPacks : Packs {
+    int by;
+};
 // Elements: value c + k*C is element lane + c*32 + k*32*C, so that lanes side by side read side by side.
 template <class E>
 struct Elements {
@@ -129,42 +134,31 @@ struct RowReader {
                 for (int j = 0; j < kLoads * components<E>; ++j)
                     elements.value[j] = load_element(reader.address(e + j * kLanes));
                 return elements;
+            } else if constexpr (L == Loader::unaligned) {
+                return read_shifted(From(start + (i * (kLoads * kLanes) + lane) * components<E>));
             } else {
                 Packs packs;
                 int const e = (i * (kLoads * kLanes) + lane) * components<E>;
-                if constexpr (L == Loader::gather || L == Loader::nested) {
 #pragma unroll
-                    for (int k = 0; k < kLoads; ++k)
-                        packs.words[k] = load_vector(reader.address(first + e + k * kStep));
-                } else {
-                    read_run(From(start + e), packs.words);
-                }
+                for (int k = 0; k < kLoads; ++k)
+                    packs.words[k] = load_vector(L == Loader::vector ? start + e + k * kStep
+                                                                     : reader.address(first + e + k * kStep));
                 return packs;
             }
         }
     };
-    static __device__ __forceinline__ void read_run(Source<true> from, uint4 (&words)[kLoads]) {
+    static __device__ __forceinline__ ShiftedPacks read_shifted(From from) {
+        ShiftedPacks packs;
+        packs.by = from.shift / int(sizeof(E));
+        bool const first = threadIdx.x % kLanes == 0;
 #pragma unroll
-        for (int k = 0; k < kLoads; ++k) words[k] = load_vector(from.base + k * kStepBytes);
-    }
-    // Each lane loads its aligned vectors and has the next one from the next lane: lane 31 from lane 0's following load,
-    // and past the last of them by a load of its own.
-    static __device__ __forceinline__ void read_run(Source<false> from, uint4 (&words)[kLoads]) {
-        int const lane = threadIdx.x % kLanes;
+        for (int k = 0; k < kLoads; ++k) packs.words[k] = load_vector(from.base + k * kStepBytes);
+        uint4 const beyond = load_vector_if(first, from.base + kLoads * kStepBytes);
+        uint4 const before = bytes_below(first ? from.shift : 0);
 #pragma unroll
-        for (int k = 0; k < kLoads; ++k) words[k] = load_vector(from.base + k * kStepBytes);
-        uint4 const beyond = load_vector_if(lane == kLanes - 1, from.base + (kLoads - 1) * kStepBytes + kVectorBytes);
-#pragma unroll
-        for (int k = 0; k < kLoads; ++k) {
-            uint4 high = words[k];
-            if (k + 1 < kLoads && lane == 0) high = words[k + 1];
-            high = {from_next_lane(high.x), from_next_lane(high.y), from_next_lane(high.z), from_next_lane(high.w)};
-            if (k + 1 == kLoads && lane == kLanes - 1) high = beyond;
-            words[k] = shifted<E>(words[k], high, from.shift);
-        }
-    }
-    static __device__ __forceinline__ unsigned from_next_lane(unsigned word) {
-        return __shfl_sync(0xffffffffu, word, (threadIdx.x + 1) % kLanes);
+        for (int k = 0; k < kLoads; ++k)
+            packs.words[k] = select_bits(before, k + 1 < kLoads ? packs.words[k + 1] : beyond, packs.words[k]);
+        return packs;
     }
 
     __device__ __forceinline__ Tile from_leaf(int64_t leaf) const {

@@ -38,24 +38,13 @@ struct Share {
     __device__ __forceinline__ bool has(int i) const { return first + i * step < rows; }
 };
 
-// The bytes of elements [0, count) of a pack, zeros behind them.
-template <class E>
-__device__ __forceinline__ uint4 first_elements(uint4 words, int count) {
-    int bytes = count * int(sizeof(E));
-#pragma unroll
-    for (unsigned* word : {&words.x, &words.y, &words.z, &words.w}) {
-        *word = bytes >= 4 ? *word : bytes <= 0 ? 0u : *word & ((1u << (8 * bytes)) - 1u);
-        bytes -= 4;
-    }
-    return words;
-}
-
 // What one lane contributes to a row: the first `count` elements of its pack; with Whole, all or none.
 template <class Op, bool Whole>
 __device__ __forceinline__ RowPart<Op> pack_sum(uint4 words, int count) {
     using E = typename Op::element;
     if constexpr (adds_words<Op>) {
-        return add_words<E>(0, Whole ? words : first_elements<E>(words, count));  // not read: zeros
+        uint4 const zeros{0, 0, 0, 0};  // as what is not read
+        return add_words<E>(0, Whole ? words : select_bits(bytes_below(count * int(sizeof(E))), words, zeros));
     } else {
         Pack<E> const pack = as_pack<E>(words);
         typename Op::acc sum[components<E>];
