@@ -178,6 +178,18 @@ def test_counts_around_the_chunk_edge(geometry, dtype):
 
 
 @pytest.mark.cuda
+@pytest.mark.parametrize("dtype", [torch.int8, torch.float32, torch.float64], ids=name)
+def test_chunks_of_many_leaves(geometry, dtype):
+    """Chunks that a block folds 1,024 leaves at a time."""
+    for leaves in (1024, 1025, 2048, 3000, 5 * 1024):
+        x = common.random_data(leaves * common.leaf_elements(dtype) - 1, dtype, seed=37)
+        want, there = op(x), x.cuda()
+        for threads, chunk in itertools.product((128, 512), (1024, 2048, 8192)):
+            geometry(path=BLOCK_ROW, threads=threads, chunk_leaves=chunk)
+            assert_same_bits(op(there).cpu(), want, f"{leaves} leaves, chunk {chunk}, threads {threads}")
+
+
+@pytest.mark.cuda
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int8, torch.complex64], ids=name)
 def test_replays_and_streams_do_not_change_bits(dtype):
     x = common.random_data((5, 1_000_003), dtype, seed=33, device="cuda")

@@ -1,9 +1,9 @@
 // Long rows, and few of them: a block per chunk of a row.
 //
-// Who owns what: block (chunk, row) owns chunk_leaves leaves of a row, in at most kRowGroups groups of group_leaves; its warps
-// take groups in turn. The value of a group goes to shared memory under its index, so the tree does not know which warp
-// computed what. The block of a row's last chunk collects the others and folds. Valid: in thread 0. Moves: the input once,
-// one accumulator a chunk out and in. Barriers: at most 3.
+// Who owns what: block (chunk, row) owns chunk_leaves leaves of a row, kRowGroups at a time; its warps take leaves in turn.
+// The value of a leaf goes to shared memory under its index, so the tree does not know which warp computed what. The block
+// of a row's last chunk collects the others and folds. Valid: in thread 0. Moves: the input once, one accumulator a chunk
+// out and in. Barriers: at most 3, and 2 more for each kRowGroups leaves after the first.
 #include "launch.cuh"
 #include "leaf.cuh"
 #include "mailbox.cuh"
@@ -11,33 +11,60 @@
 namespace gpureduce::cuda {
 namespace {
 
-// All leaves of a chunk into group_value, by group. Returns how many groups there are; for integers one a warp.
+// The values of at most kRowGroups leaves into value, by index; of integers, any number of leaves into one value a warp.
+// Returns how many values there are.
 template <class Op, class Reader>
-__device__ __forceinline__ int fold_groups(const Reader& row, int64_t first, int leaves, int chunk_leaves,
-                                           typename Op::acc* group_value) {
+__device__ __forceinline__ int leaf_values(const Reader& row, int64_t first, int leaves, typename Op::acc* value) {
     using A = typename Op::acc;
     int const warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp, warps = blockDim.x / kWarp;
     if constexpr (Op::order_free) {
         A mine = Op::identity();
-        for_each_leaf<Op>(row, first, leaves, warp, warps, [&](int, A value) { mine = value; });
+        for_each_leaf<Op>(row, first, leaves, warp, warps, [&](int, A sum) { mine = sum; });
         mine = fold_lanes<Op>(mine);
-        if (lane == 0) group_value[warp] = mine;
+        if (lane == 0) value[warp] = mine;
         return warps;
-    } else if (chunk_leaves <= kRowGroups) {
-        for_each_leaf<Op>(row, first, leaves, warp, warps, [&](int i, A value) {
-            if (lane == 0) group_value[i] = value;
+    } else {
+        for_each_leaf<Op>(row, first, leaves, warp, warps, [&](int i, A sum) {
+            if (lane == 0) value[i] = sum;
         });
         return leaves;
-    } else {
-        int const group_leaves = chunk_leaves / kRowGroups;
-        int const groups = (leaves + group_leaves - 1) / group_leaves;
-        for (int g = warp; g < groups; g += warps) {
-            int const begin = g * group_leaves;
-            A const value = fold_group<Op>(row, first + begin, min(group_leaves, leaves - begin));
-            if (lane == 0) group_value[g] = value;
-        }
-        return groups;
     }
+}
+
+// All leaves of a chunk. Valid in thread 0. Only chunks of enormous rows have more than kRowGroups: the binary counter over
+// the values of so many each is in shared memory.
+template <class Op, class Reader>
+__device__ __forceinline__ typename Op::acc fold_chunk(const Reader& row, int64_t first, int leaves,
+                                                       typename Op::acc* value, typename Op::acc* scratch) {
+    using A = typename Op::acc;
+    __shared__ A level[kRowLevels];
+    for (int pass = 0;; ++pass) {
+        int const rest = leaves - pass * kRowGroups;
+        int const values = leaf_values<Op>(row, first + int64_t(pass) * kRowGroups,
+                                           Op::order_free ? rest : min(rest, kRowGroups), value);
+        __syncthreads();
+        A total = fold_block<Op>(ArrayValues<A>{value, values, Op::identity()}, values, scratch);
+        if (Op::order_free || leaves <= kRowGroups) return total;
+        if (threadIdx.x == 0) {
+            int d = 0;
+            for (; (pass >> d) & 1; ++d) total = Op::combine(level[d], total);
+            level[d] = total;
+        }
+        if (rest <= kRowGroups) break;
+        __syncthreads();  // before value is written again
+    }
+    A total = Op::identity();
+    int const passes = (leaves + kRowGroups - 1) / kRowGroups;
+    if (threadIdx.x == 0)
+        for (int d = 0; passes >> d; ++d)
+            if ((passes >> d) & 1) total = Op::combine(level[d], total);
+    return total;
+}
+
+// Out of line, so that the blocks that only send have the registers of the leaves alone, and once for all loaders.
+template <class Op>
+__device__ __noinline__ typename Op::acc collect(Letter* boxes, int chunks, typename Op::acc* scratch) {
+    return fold_block<Op>(Partials<Op>{boxes, chunks}, chunks, scratch);
 }
 
 template <class Op, Loader L>
@@ -45,23 +72,20 @@ __global__ void __launch_bounds__(kMaxThreads, min_blocks<Op>)
     block_row_kernel(const __grid_constant__ RowArgs<L> args) {
     using E = typename Op::element;
     using A = typename Op::acc;
-    __shared__ A group_value[kRowGroups];
+    __shared__ A value[kRowGroups];
     __shared__ A scratch[kWarp];
 
     int64_t const row = args.first_row + blockIdx.y;
     int64_t const first = int64_t(blockIdx.x) * args.chunk_leaves;
     int const leaves = int(min(int64_t(args.chunk_leaves), args.leaves - first));
-    RowReader<E, L> const reader(args, row);
-    int const groups = fold_groups<Op>(reader, first, leaves, args.chunk_leaves, group_value);
-    __syncthreads();
-    A total = fold_block<Op>(ArrayValues<A>{group_value, groups, Op::identity()}, groups, scratch);
+    A total = fold_chunk<Op>(RowReader<E, L>(args, row), first, leaves, value, scratch);
 
     if (args.chunks > 1) {
         Letter* const boxes = args.mailbox + int64_t(blockIdx.y) * args.chunks * letters<A>;
         if (threadIdx.x == 0) send(boxes + blockIdx.x * letters<A>, 1, total);
         if (blockIdx.x != args.chunks - 1) return;
-        if (args.chunks > kGroup) __syncthreads();  // before group_value is written again
-        total = fold_block<Op>(Partials<Op>{boxes, args.chunks}, args.chunks, group_value);
+        if (args.chunks > kGroup) __syncthreads();  // before value is written again
+        total = collect<Op>(boxes, args.chunks, value);
     }
     if (threadIdx.x == 0) store_result<Op>(args.out, row, args.out_type, total, args.n);
 }
@@ -69,7 +93,7 @@ __global__ void __launch_bounds__(kMaxThreads, min_blocks<Op>)
 }  // namespace
 
 cudaError_t run_block_row(const Problem& problem, const Plan& plan, const Buffers& buffers) {
-    if (plan.chunks > kMaxFold || plan.chunk_leaves > int64_t(kRowGroups) * kMaxGroup)
+    if (plan.chunks > kMaxFold || plan.chunk_leaves >= int64_t(kRowGroups) << kRowLevels)
         return cudaErrorInvalidConfiguration;
     return dispatch_row(problem, plan, [&](auto op, auto tag) {
         constexpr Loader loader = decltype(tag)::loader;

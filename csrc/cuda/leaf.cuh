@@ -208,24 +208,28 @@ __device__ __forceinline__ void for_each_leaf(const Reader& row, int64_t first, 
     if constexpr (Op::order_free) take(0, all);
 }
 
-// The leaves [first, first + leaves), at most kMaxGroup, by one warp: lane i keeps the i-th value of 32 and, when those are
-// folded, the i-th of the nodes. Valid in every lane.
+// A row of at most kMaxGroup leaves by one warp: lane i keeps the i-th value of 32 and, when those are folded, the i-th of
+// the nodes. Valid in every lane.
 static_assert(kMaxGroup == kWarp * kWarp, "one value a lane, twice");
 template <class Op, class Reader>
-__device__ __forceinline__ typename Op::acc fold_group(const Reader& row, int64_t first, int leaves) {
+__device__ __forceinline__ typename Op::acc fold_all_leaves(const Reader& row, int leaves) {
     using A = typename Op::acc;
     int const lane = threadIdx.x % kWarp;
     A node = Op::identity(), mine = Op::identity();
-    for (int done = 0; done < leaves; done += kWarp) {
-        mine = Op::identity();
-        for_each_leaf<Op>(row, first + done, min(leaves - done, kWarp), 0, 1, [&](int i, A value) {
-            if (Op::order_free || lane == i) mine = value;
-        });
-        if (leaves <= kWarp) break;
-        mine = fold_lanes<Op>(mine);
-        if (lane == done / kWarp) node = mine;
+    if constexpr (Op::order_free) {
+        for_each_leaf<Op>(row, 0, leaves, 0, 1, [&](int, A value) { mine = value; });
+    } else {
+        for (int done = 0; done < leaves; done += kWarp) {
+            mine = Op::identity();
+            for_each_leaf<Op>(row, done, min(leaves - done, kWarp), 0, 1, [&](int i, A value) {
+                if (lane == i) mine = value;
+            });
+            if (leaves <= kWarp) break;
+            mine = fold_lanes<Op>(mine);
+            if (lane == done / kWarp) node = mine;
+        }
     }
-    return fold_lanes<Op>(leaves <= kWarp ? mine : node);
+    return fold_lanes<Op>(Op::order_free || leaves <= kWarp ? mine : node);
 }
 
 }  // namespace gpureduce::cuda

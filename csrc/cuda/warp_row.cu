@@ -15,7 +15,7 @@ __global__ void __launch_bounds__(kMaxThreads, kBlocksPerSm) warp_row_kernel(con
     int const warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
     int64_t const row = int64_t(blockIdx.x) * (blockDim.x / kWarp) + warp;
     if (row >= args.outputs) return;
-    A const total = fold_group<Op>(RowReader<E, L>(args, row), 0, int(args.leaves));
+    A const total = fold_all_leaves<Op>(RowReader<E, L>(args, row), int(args.leaves));
     if (lane == 0) store_result<Op>(args.out, row, args.out_type, total, args.n);
 }
 
