@@ -15,12 +15,15 @@ inline constexpr unsigned kFullWarp = 0xffffffffu;
 template <class Op>
 inline constexpr int min_blocks = std::is_same_v<typename Op::element, Half> ? 1 : 2;
 
+template <class A>
+struct WordsOf {
+    static_assert(sizeof(A) % 4 == 0, "shuffles move 4-byte words");
+    unsigned word[sizeof(A) / 4];
+};
+
 template <class A, class Shuffle>
 __device__ __forceinline__ A shuffle_words(A value, Shuffle shuffle) {
-    static_assert(sizeof(A) % 4 == 0, "shuffles move 4-byte words");
-    struct Words {
-        unsigned word[sizeof(A) / 4];
-    } words = bit_cast<Words>(value);
+    auto words = bit_cast<WordsOf<A>>(value);
 #pragma unroll
     for (unsigned& word : words.word) word = shuffle(word);
     return bit_cast<A>(words);
@@ -32,6 +35,16 @@ __device__ __forceinline__ A shuffle_xor(A value, int lane_mask) {
 template <class A>
 __device__ __forceinline__ A shuffle_from(A value, int lane) {
     return shuffle_words(value, [=](unsigned word) { return __shfl_sync(kFullWarp, word, lane); });
+}
+
+// yes ? a : b, word by word: of structs the compiler would choose the address, and keep both in memory.
+template <class A>
+__device__ __forceinline__ A choose(bool yes, A a, A b) {
+    auto const from = bit_cast<WordsOf<A>>(a), other = bit_cast<WordsOf<A>>(b);
+    WordsOf<A> words;
+#pragma unroll
+    for (int w = 0; w < int(sizeof(A) / 4); ++w) words.word[w] = yes ? from.word[w] : other.word[w];
+    return bit_cast<A>(words);
 }
 
 // Folds groups of `lanes` neighbouring lanes (a power of two); every lane of a group gets its total.

@@ -29,24 +29,23 @@ __device__ __forceinline__ Spread<Op> sum_of_loads(const Packs& packs) {
 
 // From where the elements are in aligned packs to where they are in the leaf: `by` components down, across the lanes.
 template <class Op>
-__device__ __forceinline__ Spread<Op> shift_down(Spread<Op> sum, int by) {
+__device__ __forceinline__ void shift_down(Spread<Op>& sum, int by) {
     constexpr int kComponents = components<typename Op::element>;
     int const next_lane = (threadIdx.x + 1) % kWarp;
 #pragma unroll
     for (int c = 0; c + 1 < kComponents; ++c) {
-        auto const own = sum.of[c], next = shuffle_from(own, next_lane);
-        sum.of[c] = c < by ? next : own;
+        auto const next = shuffle_from(sum.of[c], next_lane);
+        sum.of[c] = choose(c < by, next, sum.of[c]);
     }
 #pragma unroll
     for (int step = 1; step < kComponents; step *= 2) {
-        Spread<Op> const before = sum;
+        Spread<Op> moved;
 #pragma unroll
-        for (int c = 0; c < kComponents; ++c) {
-            auto const own = before.of[c], other = before.of[(c + step) % kComponents];
-            sum.of[c] = by & step ? other : own;
-        }
+        for (int c = 0; c < kComponents; ++c)
+            moved.of[c] = choose(by & step, sum.of[(c + step) % kComponents], sum.of[c]);
+#pragma unroll
+        for (int c = 0; c < kComponents; ++c) sum.of[c] = moved.of[c];
     }
-    return sum;
 }
 
 template <class Op>
@@ -67,7 +66,8 @@ __device__ __forceinline__ typename Op::acc lane_sum(const ShiftedPacks& packs) 
     if constexpr (Op::order_free) {
         return lane_sum<Op>(static_cast<const Packs&>(packs));
     } else {
-        auto sum = shift_down<Op>(sum_of_loads<Op>(packs), packs.by);
+        auto sum = sum_of_loads<Op>(packs);
+        shift_down<Op>(sum, packs.by);
         return fold_pairwise<Op>(sum.of);
     }
 }
@@ -109,8 +109,8 @@ __device__ __forceinline__ typename Op::acc fold_leaf(Spread<Op> sum) {
         int const half = kComponents / 2 / step;
 #pragma unroll
         for (int i = 0; i < half; ++i) {
-            auto const low = sum.of[i], high = sum.of[i + half];
-            auto const kept = upper ? high : low, given = upper ? low : high;
+            auto const kept = choose(upper, sum.of[i + half], sum.of[i]);
+            auto const given = choose(upper, sum.of[i], sum.of[i + half]);
             sum.of[i] = Op::combine(kept, shuffle_xor(given, step));
         }
     }
@@ -176,6 +176,9 @@ template <class Op, class Reader, class Take>
 __device__ __forceinline__ void for_each_leaf(const Reader& row, int64_t first, int leaves, int worker, int workers,
                                               Take take) {
     using A = typename Op::acc;
+    // Wide sums that are shifted take the registers of a second leaf.
+    constexpr bool kWide = Reader::loader == Loader::unaligned && sizeof(Spread<Op>) > 32 && !Op::order_free;
+    constexpr int kInFlight = kWide ? 1 : Reader::kInFlight;
     LeafRange const plain = row.plain_leaves();
     int const begin = int(max(int64_t(0), min(int64_t(leaves), plain.first - first)));
     int const end = int(max(int64_t(begin), min(int64_t(leaves), plain.last - first)));
@@ -189,15 +192,15 @@ __device__ __forceinline__ void for_each_leaf(const Reader& row, int64_t first, 
     };
     int i = begin + worker;
 #pragma unroll 1
-    for (; Reader::kInFlight == 2 && i + workers < end; i += 2 * workers) {
+    for (; kInFlight == 2 && i + workers < end; i += 2 * workers) {
         auto const read = tile.read_leaf(i), next = tile.read_leaf(i + workers);
         auto const sum = lane_sum<Op>(read), other = lane_sum<Op>(next);
         deliver(i, sum);
         deliver(i + workers, other);
     }
-    if constexpr (Reader::kInFlight == 2)
+    if constexpr (kInFlight == 2)
         if (i < end) deliver(i, lane_sum<Op>(tile.read_leaf(i)));
-    if constexpr (Reader::kInFlight == 1)
+    if constexpr (kInFlight == 1)
 #pragma unroll 1
         for (; i < end; i += workers) deliver(i, lane_sum<Op>(tile.read_leaf(i)));
     if (begin > 0 || end < leaves) {
