@@ -92,7 +92,10 @@ void plan_staged_row(Plan& plan, const Problem& p, int element_bytes, const Devi
     plan.lanes_per_row = int(next_power_of_two(ceil_div(p.n, kPart)));
     int64_t const group_bytes = kWarp * p.kept.last().stride * element_bytes;  // of 32 rows
     int64_t const share = ceil_div(p.outputs, kWarp * int64_t(device.sm_count) * kStagedBlocksPerSm);
-    int64_t const groups = std::min(std::max<int64_t>(1, kStagedTileBytes / group_bytes), share);
+    int64_t groups = std::min(std::max<int64_t>(1, kStagedTileBytes / group_bytes), share);
+    int64_t const round =
+        kStagedThreads / kWarp / plan.lanes_per_row;  // groups that the threads of a block add at once
+    if (groups > round) groups -= groups % round;
     int64_t const most = (kSharedBytes - kVectorBytes) / group_bytes;
     plan.tile_rows = int(kWarp * std::min(pick(force.rows_per_group, groups), most));
     plan.grid_x = ceil_div(p.outputs, plan.tile_rows);

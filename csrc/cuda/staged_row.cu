@@ -13,12 +13,23 @@ namespace {
 
 constexpr int kAtOnce = 8;  // elements that a lane reads before it adds
 
-// Registers for eight accumulators and the fold over them.
+// The threads that an SM can hold: 1,024 on 7.5, 2,048 on 8.0, 9.0 and 10.0, 1,536 on the others.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+constexpr int kSmThreads = 1024;
+#elif defined(__CUDA_ARCH__) && (__CUDA_ARCH__ % 100 != 0 || __CUDA_ARCH__ > 1000)
+constexpr int kSmThreads = 1536;
+#else
+constexpr int kSmThreads = 2048;
+#endif
+
+// Blocks that must fit an SM, with registers for eight accumulators and the fold over them.
 template <class Op>
-constexpr int staged_blocks = sizeof(typename Op::acc) <= 4 || adds_words<Op> ? 8
+constexpr int wanted_blocks = sizeof(typename Op::acc) <= 4 || adds_words<Op> ? 8
                               : sizeof(typename Op::acc) <= 8                 ? kStagedBlocksPerSm
                               : sizeof(typename Op::acc) <= 16                ? 4
                                                                               : 2;
+template <class Op>
+constexpr int staged_blocks = std::min(wanted_blocks<Op>, kSmThreads / kStagedThreads);
 
 struct StagedArgs {
     const void* in;
