@@ -86,6 +86,10 @@ def walks(dtype):
             force(path=path, threads=64, chunk_leaves=chunk)
             check(x, [0, 2])
             check(x.view(-1), None, lambda t: t[::2])
+    x = common.random_data((12, 2, 5, 2, 40), dtype, seed=3)  # three axes that do not collapse
+    for path, chunk in ((WARP_ROW, 0), (BLOCK_ROW, 1)):
+        force(path=path, threads=64, chunk_leaves=chunk)
+        check(x, [0, 2, 4])
 
 
 def main():

@@ -178,6 +178,21 @@ def test_counts_around_the_chunk_edge(geometry, dtype):
 
 
 @pytest.mark.cuda
+@pytest.mark.parametrize("dtype", common.DTYPES, ids=name)
+def test_rows_of_every_rest(geometry, dtype):
+    """The last leaf of a row, with any number of loads, lanes and components in use, at even and odd addresses."""
+    leaf, vector = common.leaf_elements(dtype), common.components(dtype)
+    for n in range(leaf // 4 + 1, 2 * leaf + vector, leaf // 16 + 1):
+        for offset, pitch in ((0, n), (1, n), (0, -(-n // vector) * vector)):
+            data = common.random_data(offset + 3 * pitch, dtype, seed=38)
+            there = data.cuda().as_strided((3, n), (pitch, 1), offset)
+            want = op(data.as_strided((3, n), (pitch, 1), offset), 1)
+            for path in (WARP_ROW, BLOCK_ROW):
+                geometry(path=path)
+                assert_same_bits(op(there, 1).cpu(), want, f"n={n} pitch {pitch} offset {offset} path {path}")
+
+
+@pytest.mark.cuda
 @pytest.mark.parametrize("dtype", [torch.int8, torch.float32, torch.float64], ids=name)
 def test_chunks_of_many_leaves(geometry, dtype):
     """Chunks that a block folds 1,024 leaves at a time."""

@@ -5,7 +5,7 @@
 // of a row's last chunk collects the others and folds. Valid: in thread 0. Moves: the input once, one accumulator a chunk
 // out and in. Barriers: at most 3, and 2 more for each kRowGroups leaves after the first.
 #include "launch.cuh"
-#include "leaf.cuh"
+#include "leaves.cuh"
 #include "mailbox.cuh"
 
 namespace gpureduce::cuda {

@@ -65,7 +65,6 @@ struct RowReader {
     static constexpr int kStep = kLanes * components<E>;
     static constexpr int kLeaf = kLoads * kStep;
     static constexpr Loader loader = L;
-    static constexpr int kApart = L == Loader::strided ? kLanes : 1;  // elements from one component to the next
     // Plain leaves that a warp reads at once. The addresses of strided elements take registers, too; 64 of them are too many.
     static constexpr int kInFlight = L == Loader::gather ? 1 : L != Loader::strided ? 2 : sizeof(E) > 1 ? 1 : 0;
     using From = Source<L != Loader::unaligned>;

@@ -3,20 +3,27 @@
 // Who owns what: a warp owns a row and reads it leaf by leaf; lane i keeps the i-th of 32 values, so that the tree over
 // them is one more fold of the lanes. Valid: in every lane. Moves: the input once. Barriers: none.
 #include "launch.cuh"
-#include "leaf.cuh"
+#include "leaves.cuh"
 
 namespace gpureduce::cuda {
 namespace {
+
+// The row of this warp. Volatile, so that it is computed anew for the store and in no register, or spilled in front of the
+// loads, while the row is read.
+__device__ __forceinline__ int64_t own_row() {
+    unsigned thread, block;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+    asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(block));
+    return int64_t(block) * (blockDim.x / kWarp) + thread / kWarp;
+}
 
 template <class Op, Loader L>
 __global__ void __launch_bounds__(kMaxThreads, kBlocksPerSm) warp_row_kernel(const __grid_constant__ RowArgs<L> args) {
     using E = typename Op::element;
     using A = typename Op::acc;
-    int const warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
-    int64_t const row = int64_t(blockIdx.x) * (blockDim.x / kWarp) + warp;
-    if (row >= args.outputs) return;
-    A const total = fold_all_leaves<Op>(RowReader<E, L>(args, row), int(args.leaves));
-    if (lane == 0) store_result<Op>(args.out, row, args.out_type, total, args.n);
+    if (own_row() >= args.outputs) return;
+    A const total = fold_all_leaves<Op>(RowReader<E, L>(args, own_row()), int(args.leaves));
+    if (threadIdx.x % kWarp == 0) store_result<Op>(args.out, own_row(), args.out_type, total, args.n);
 }
 
 }  // namespace

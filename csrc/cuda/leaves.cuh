@@ -1,0 +1,74 @@
+// The leaves of a row, by one warp or by those of a block.
+#pragma once
+
+#include "guarded_leaf.cuh"
+
+namespace gpureduce::cuda {
+
+// Of `leaves` leaves from `first` on, those that fall to `worker` of `workers` warps: calls take(i, value of leaf first + i),
+// for integers take(0, what this lane has of all of them). Plain leaves come first, two in flight, in a loop with few live
+// registers; who takes which leaf, and when, is free.
+template <class Op, class Reader, class Take>
+__device__ __forceinline__ void for_each_leaf(const Reader& row, int64_t first, int leaves, int worker, int workers,
+                                              Take take) {
+    using A = typename Op::acc;
+    // Wide sums that are shifted take the registers of a second leaf.
+    constexpr bool kWide = Reader::loader == Loader::unaligned && sizeof(Spread<Op>) > 32 && !Op::order_free;
+    constexpr int kInFlight = kWide ? 1 : Reader::kInFlight;
+    LeafRange const plain = row.plain_leaves();
+    int const begin = int(max(int64_t(0), min(int64_t(leaves), plain.first - first)));
+    int const end = int(max(int64_t(begin), min(int64_t(leaves), plain.last - first)));
+    auto const tile = row.from_leaf(first);
+    A all = Op::identity();
+    auto const deliver = [&](int i, auto sum) {
+        if constexpr (Op::order_free)
+            all = Op::combine(all, sum);
+        else
+            take(i, fold_leaf<Op>(sum));
+    };
+    int i = begin + worker;
+#pragma unroll 1
+    for (; kInFlight == 2 && i + workers < end; i += 2 * workers) {
+        auto const read = tile.read_leaf(i), next = tile.read_leaf(i + workers);
+        auto const sum = lane_sum<Op>(read), other = lane_sum<Op>(next);
+        deliver(i, sum);
+        deliver(i + workers, other);
+    }
+    if constexpr (kInFlight == 2)
+        if (i < end) deliver(i, lane_sum<Op>(tile.read_leaf(i)));
+    if constexpr (kInFlight == 1)
+#pragma unroll 1
+        for (; i < end; i += workers) deliver(i, lane_sum<Op>(tile.read_leaf(i)));
+    if (begin > 0 || end < leaves) {
+#pragma unroll 1
+        for (i = worker; i < leaves; i += workers)
+            if (i < begin || i >= end) deliver(i, guarded_lane_sum<Op>(row, first + i));
+    }
+    if constexpr (Op::order_free) take(0, all);
+}
+
+// A row of at most kMaxGroup leaves by one warp: lane i keeps the i-th value of 32 and, when those are folded, the i-th of
+// the nodes. Valid in every lane.
+static_assert(kMaxGroup == kWarp * kWarp, "one value a lane, twice");
+template <class Op, class Reader>
+__device__ __forceinline__ typename Op::acc fold_all_leaves(const Reader& row, int leaves) {
+    using A = typename Op::acc;
+    int const lane = threadIdx.x % kWarp;
+    A node = Op::identity(), mine = Op::identity();
+    if constexpr (Op::order_free) {
+        for_each_leaf<Op>(row, 0, leaves, 0, 1, [&](int, A value) { mine = value; });
+    } else {
+        for (int done = 0; done < leaves; done += kWarp) {
+            mine = Op::identity();
+            for_each_leaf<Op>(row, done, min(leaves - done, kWarp), 0, 1, [&](int i, A value) {
+                if (lane == i) mine = value;
+            });
+            if (leaves <= kWarp) break;
+            mine = fold_lanes<Op>(mine);
+            if (lane == done / kWarp) node = mine;
+        }
+    }
+    return fold_lanes<Op>(Op::order_free || leaves <= kWarp ? mine : node);
+}
+
+}  // namespace gpureduce::cuda
