@@ -1,7 +1,8 @@
-"""The one list of benchmark cases (cases.json) and the inputs that belong to them."""
+"""The one list of benchmark cases (cases.json, and the heat map's rule) and the inputs that belong to them."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from dataclasses import dataclass
@@ -11,6 +12,10 @@ import torch
 
 LAYOUTS = ("contiguous", "channels_last", "transposed", "sliced")
 QUICK = (0, 3, 6, 13, 16, 20, 24, 36, 47)  # indices into the grid: one case of each kind
+SUITES = ("grid", "full", "models", "quick", "heatmap", "accumulate")
+HEATMAP_EXPONENTS = range(0, 25, 2)  # of the rows and of the columns
+HEATMAP_TOTAL = range(10, 29)  # of the elements: 1 Ki to 256 Mi
+HEATMAPS = {"float32": (torch.float32, 0), "bfloat16": (torch.bfloat16, 0), "float32-odd": (torch.float32, 1)}
 
 
 @dataclass(frozen=True)
@@ -61,12 +66,27 @@ class Case:
 
 
 def load(suite: str) -> list[Case]:
-    """The cases of a suite: grid, full (the full sums of the grid), models (shapes of real networks) or quick."""
+    """The cases of a suite.
+
+    grid: one case of each kind; full: its full sums; quick: a few of it; models: shapes of real networks; heatmap:
+    matrices of every form; accumulate: large sums, for the modes of accumulation.
+    """
+    if suite == "heatmap":
+        return [case for name in HEATMAPS for case in heatmap(name)]
     lists = json.loads(Path(__file__).with_name("cases.json").read_text())
-    cases = [_parse(entry) for entry in lists["models" if suite == "models" else "grid"]]
+    cases = [_parse(entry) for entry in lists[suite if suite in lists else "grid"]]
     if suite == "full":
         return [case for case in cases if case.dim is None]
     return [cases[i] for i in QUICK] if suite == "quick" else cases
+
+
+def heatmap(name: str) -> list[Case]:
+    """Matrices of 2^i rows and 2^j columns, or 2^j + 1 for an odd map, over both dims; the map's name is the source."""
+    dtype, extra = HEATMAPS[name]
+    pairs = itertools.product((0, 1), HEATMAP_EXPONENTS, HEATMAP_EXPONENTS)
+    return [
+        Case((1 << i, (1 << j) + extra), (dim,), dtype, source=name) for dim, i, j in pairs if i + j in HEATMAP_TOTAL
+    ]
 
 
 def _parse(entry: dict[str, object]) -> Case:
