@@ -1,107 +1,40 @@
-"""Device time of sum over a suite of cases, against torch, torch.compile and CUB; one CSV into bench/results.
+"""Device time of sum over suites of cases, against torch, torch.compile and CUB; one CSV a suite into bench/results.
 
-python -m bench.bench_reduce --suite grid
+python -m bench.bench_reduce --suite grid models heatmap accumulate
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 
 from bench import cases, harness, machine, results
+from bench.ahead import compile_ahead
 from bench.cases import Case
-from bench.providers import OURS, PROVIDERS, NotApplicable, prepare
+from bench.device import Device
+from bench.providers import OURS, PROVIDERS
+from bench.results import MODES
 
 Value = dict[str, object]
 
-
-class Device:
-    """Where the cases run: CUDA graphs on a GPU, rotating eager calls on a CPU (for a look only; see bench_cpu)."""
-
-    def __init__(self, name: str, providers: list[str], seconds: float) -> None:
-        self.name, self.providers, self.seconds = name, providers, seconds
-        self.read_limit = 0.0  # bytes per us
-        if name == "cuda":
-            self.flush = harness.Flush()
-            self.canary = harness.Canary(self.flush)
-            self.read_limit = self._measure_read_limit()
-            print(f"read limit B = {self.read_limit / 1e3:,.0f} GB/s, canary {self.canary.first_us:.2f} us", flush=True)
-
-    def _measure_read_limit(self) -> float:
-        case = Case((1 << 20,), None, torch.float32)
-        x = cases.make_input(case, self.name)
-        calls = {name: prepare(name, case, x, 120) for name in self.providers if name != "compile"}
-        return harness.read_limit(calls, self.flush)
-
-    def inputs(self, case: Case) -> list[torch.Tensor]:
-        count = harness.buffer_count(case.bytes_in, self.flush.l2_bytes) if self.name == "cuda" else 2
-        return [cases.make_input(case, self.name) for _ in range(count)]
-
-    def floor_us(self, case: Case) -> float:
-        return harness.floor_us(case, self.read_limit) if self.read_limit else 0.0
-
-    def state(self) -> Value:
-        if self.name != "cuda":
-            return {}
-        canary = self.canary()
-        return {"canary_us": canary, "state": "fast" if canary < 1.08 * self.canary.first_us else "slow"}
-
-    def measure(self, case: Case, inputs: list[torch.Tensor]) -> tuple[dict[str, harness.Timing], dict[str, str]]:
-        """Timings of the providers that are right, and what went wrong with the others."""
-        notes: dict[str, str] = {}
-        calls = self._calls(case, inputs[0], notes)
-        count = harness.call_count(self.floor_us(case), len(inputs)) if self.read_limit else len(inputs)
-        exact = {i: harness.reference(inputs[i], case.dims) for i in (0, len(inputs) - 1)}
-        graphs: dict[str, harness.Captured] = {}
-        for name, fn in calls.items():
-            try:
-                if self.name == "cuda":
-                    graphs[name] = harness.Captured(fn, inputs, count)
-                    got = graphs[name].results(len(inputs))
-                else:
-                    got = [fn(x) for x in inputs]
-            except RuntimeError as error:  # out of memory, or something that cannot be captured
-                notes[name] = _first_line(error)
-                continue
-            wrong = [m for i, (total, size) in exact.items() if (m := harness.error_message(case, got[i], total, size))]
-            if wrong:
-                notes[name] = f"WRONG: {wrong[0]}"
-        calls = {name: fn for name, fn in calls.items() if name not in notes}
-        graphs = {name: graph for name, graph in graphs.items() if name not in notes}
-        if not calls:
-            return {}, notes
-        if self.name == "cpu":
-            return harness.time_host(calls, inputs, 1.0), notes
-        return harness.time_graphs(graphs, self.flush, harness.replay_count(self.floor_us(case) * count)), notes
-
-    def _calls(self, case: Case, x: torch.Tensor, notes: dict[str, str]) -> dict[str, harness.Call]:
-        calls = {}
-        for name in self.providers:
-            try:
-                calls[name] = prepare(name, case, x, self.seconds)
-            except NotApplicable:
-                continue
-            except Exception as error:  # a rival that refuses or fails must not end the run; its note is kept
-                notes[name] = _first_line(error)
-        return calls
+RIVALS = {"heatmap": ("torch",), "accumulate": (*MODES, "torch")}  # of the other suites: torch, compile, cub
+HEATMAP_SMALL_BYTES = (1 << 20) - 1  # below 1 MiB the heat map's floor is the 1.3 us of a small array
 
 
-def _first_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}".splitlines()[0][:160]
-
-
-def measure_case(case: Case, device: Device, suite: str) -> list[Value]:
+def measure_case(case: Case, device: Device, suite: str, providers: Sequence[str]) -> list[Value]:
     """One row per provider."""
     floor = device.floor_us(case)
     state = device.state()
-    timings, notes = device.measure(case, device.inputs(case))
+    timings, notes = device.measure(case, providers)
     rows: list[Value] = []
-    for name in device.providers:
+    for name in providers:
         if name not in timings and name not in notes:
             continue
         row: Value = {"suite": suite, "case": case.name, "shape": "x".join(map(str, case.shape)), "from": case.source}
@@ -134,48 +67,83 @@ def line(rows: list[Value]) -> str:
     return text + "".join(f"\n    {row['provider']}: {row['note']}" for row in rows if row["note"])
 
 
+def run_suite(suite: str, chosen: Sequence[Case], device: Device, options: argparse.Namespace) -> list[Value]:
+    """Measures and prints the cases one by one, and saves the rows so far after each."""
+    record = machine.record(device.name)
+    kind = f"sum-{suite}" + ("-part" if options.filter else "")
+    device.small_bytes = HEATMAP_SMALL_BYTES if suite == "heatmap" else harness.SMALL_BYTES
+    started, rows, path = time.perf_counter(), [], None
+    for case in chosen:
+        case_rows = measure_case(case, device, suite, providers_of(suite, options))
+        if suite != "heatmap" or any(row["note"] for row in case_rows):
+            print(line(case_rows), flush=True)
+        rows += case_rows
+        if options.out or not options.filter:
+            path = results.save(kind, rows, record, options.out or results.RESULTS)
+        if device.name == "cuda":
+            torch.cuda.empty_cache()
+    print(f"{suite}: {len(chosen)} cases in {time.perf_counter() - started:.0f} s, {path or 'not saved'}", flush=True)
+    return rows
+
+
+def providers_of(suite: str, options: argparse.Namespace) -> list[str]:
+    """gpureduce and the suite's rivals, those of --rivals if it is given, without those that cannot run here."""
+    rivals = options.rivals.split(",") if options.rivals else RIVALS.get(suite, ("torch", "compile", "cub"))
+    left_out = {"compile" if options.no_compile else "", "cub" if options.device == "cpu" else "", ""}
+    return [OURS, *(name for name in rivals if name not in left_out)]
+
+
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--suite", choices=["grid", "full", "models", "quick"], default="grid")
+    parser.add_argument("--suite", choices=cases.SUITES, nargs="+", default=["grid"], help="one or more")
     parser.add_argument("--filter", default="", help="regular expression on case names; no results file without --out")
-    parser.add_argument("--rivals", default="torch,compile,cub", help="comma-separated (default: %(default)s)")
+    parser.add_argument("--rivals", default="", help="comma-separated (default: those that belong to the suite)")
     parser.add_argument("--no-compile", action="store_true", help="leave torch.compile out")
     parser.add_argument(
         "--seconds", type=float, default=60, help="compile time allowed per case and rival (default: %(default)s)"
     )
-    parser.add_argument("--out", type=Path, help="folder for the results file (default: bench/results)")
+    parser.add_argument(
+        "--workers", type=int, default=min(12, os.cpu_count() or 1), help="processes that compile ahead, 0: none"
+    )
+    parser.add_argument("--out", type=Path, help="folder for the results files (default: bench/results)")
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda" if torch.cuda.is_available() else "cpu")
-    return parser.parse_args()
+    options = parser.parse_args()
+    unknown = set(options.rivals.split(",")) - {*PROVIDERS, ""}
+    if unknown:
+        parser.error(f"--rivals: {', '.join(sorted(unknown))}: expected some of {', '.join(PROVIDERS)}")
+    return options
+
+
+def prepare_all(chosen: dict[str, list[Case]], options: argparse.Namespace) -> Device:
+    """Compiles ahead what torch.compile and CUB need, then sets the device up."""
+    providers = {suite: providers_of(suite, options) for suite in chosen}
+    compiled = [case for suite, names in providers.items() if "compile" in names for case in chosen[suite]]
+    cub = any("cub" in names for names in providers.values())
+    if options.device == "cuda" and options.workers and (compiled or cub):
+        started = time.perf_counter()
+        count = compile_ahead(compiled, cub, options.workers, options.seconds)
+        print(f"{count} of {len(compiled)} cases compiled ahead in {time.perf_counter() - started:.0f} s", flush=True)
+    return Device(options.device, list({name: None for names in providers.values() for name in names}), options.seconds)
 
 
 def main() -> int:
     options = parse_arguments()
     torch.manual_seed(0)
-    rivals = [name for name in options.rivals.split(",") if name and not (options.no_compile and name == "compile")]
-    if options.device == "cpu":
-        rivals = [name for name in rivals if name != "cub"]
-    unknown = set(rivals) - set(PROVIDERS)
-    if unknown:
-        raise SystemExit(f"--rivals: {', '.join(sorted(unknown))}: expected some of {', '.join(PROVIDERS)}")
-    record = machine.record(options.device)
-    print(", ".join(f"{key} {value}" for key, value in record.items() if value), flush=True)
-    device = Device(options.device, [OURS, *rivals], options.seconds)
-    kind = f"sum-{options.suite}" + ("-part" if options.filter else "")
-    rows: list[Value] = []
-    started = time.perf_counter()
-    for case in cases.load(options.suite):
-        if not re.search(options.filter, case.name):
-            continue
-        case_rows = measure_case(case, device, options.suite)
-        print(line(case_rows), flush=True)
-        rows += case_rows
-        if options.out or not options.filter:
-            path = results.save(kind, rows, record, options.out or results.RESULTS)
-        if options.device == "cuda":
-            torch.cuda.empty_cache()
-    print("\n" + "\n".join(results.summary([{k: str(v) for k, v in row.items()} for row in rows])))
-    print(f"{time.perf_counter() - started:.0f} s" + (f", {path}" if options.out or not options.filter else ""))
-    return int(any(str(row["note"]).startswith("WRONG") or (row["note"] and row["provider"] == OURS) for row in rows))
+    print(", ".join(f"{key} {value}" for key, value in machine.record(options.device).items() if value), flush=True)
+    chosen = {
+        suite: [case for case in cases.load(suite) if re.search(options.filter, case.name)] for suite in options.suite
+    }
+    device = prepare_all(chosen, options)
+    rows = {suite: run_suite(suite, chosen[suite], device, options) for suite in chosen}
+    for suite, measured in rows.items():
+        print(f"\n{suite}\n" + "\n".join(results.summary([{k: str(v) for k, v in row.items()} for row in measured])))
+    failed = [
+        row
+        for measured in rows.values()
+        for row in measured
+        if str(row["note"]).startswith("WRONG") or (row["note"] and row["provider"] in (OURS, *MODES))
+    ]
+    return int(bool(failed))
 
 
 if __name__ == "__main__":

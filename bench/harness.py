@@ -218,9 +218,9 @@ def error_message(case: Case, result: torch.Tensor, exact: torch.Tensor, size: t
     return "" if excess <= 1 else f"error {excess:.1f} x the bound"
 
 
-def floor_us(case: Case, read_bytes_per_us: float) -> float:
-    """The time of a pure read: 2.6 us + bytes / B; 1.3 us where one block does it all."""
-    return 1.3 if case.bytes_in <= SMALL_BYTES else 2.6 + case.bytes / read_bytes_per_us
+def floor_us(case: Case, read_bytes_per_us: float, small_bytes: int = SMALL_BYTES) -> float:
+    """The time of a pure read: 2.6 us + bytes / B; 1.3 us up to `small_bytes` (by default what one block does)."""
+    return 1.3 if case.bytes_in <= small_bytes else 2.6 + case.bytes / read_bytes_per_us
 
 
 def read_limit(calls: Mapping[str, Call], flush: Flush) -> float:

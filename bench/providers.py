@@ -14,8 +14,7 @@ import bench.cub
 import torch_reduce  # noqa: F401  (registers torch.ops.gpureduce)
 from bench.cases import Case
 from bench.harness import Call
-
-OURS = "gpureduce"
+from bench.results import MODES, OURS
 
 
 class NotApplicable(Exception):
@@ -28,6 +27,11 @@ def gpureduce_sum(case: Case) -> Call:
         return lambda x: op(x)
     dim = list(case.dim)
     return lambda x: op(x, dim)
+
+
+def accumulated_sum(mode: str, case: Case) -> Call:
+    op, dim = torch.ops.gpureduce.sum, None if case.dim is None else list(case.dim)
+    return lambda x: op(x, dim, accumulate=mode)
 
 
 def torch_sum(case: Case) -> Call:
@@ -56,6 +60,7 @@ def cub_sum(case: Case) -> Call:
 
 PROVIDERS: dict[str, Callable[[Case], Call]] = {
     OURS: gpureduce_sum,
+    **{mode: functools.partial(accumulated_sum, mode) for mode in MODES},
     "torch": torch_sum,
     "compile": compiled_sum,
     "cub": cub_sum,

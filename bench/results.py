@@ -11,6 +11,7 @@ from bench import machine
 
 RESULTS = Path(__file__).parent / "results"
 OURS = "gpureduce"
+MODES = ("compensated", "double")  # of gpureduce: providers beside it, not rivals
 NOISE = 1.02  # what two timings of one thing differ by
 
 Row = dict[str, str]
@@ -63,31 +64,47 @@ def ratios(providers: dict[str, Row]) -> dict[str, float]:
 
 def summary(rows: Iterable[Row]) -> list[str]:
     """Geometric means, worst cases and the number of cases that miss the goals, in words."""
-    cases = {name: providers for name, providers in by_case(rows).items() if len(providers) > 1 and OURS in providers}
+    measured = {name: providers for name, providers in by_case(rows).items() if OURS in providers}
+    lines = [_mode_line(mode, measured) for mode in MODES if any(mode in providers for providers in measured.values())]
+    rivals = {name: {key: row for key, row in case.items() if key not in MODES} for name, case in measured.items()}
+    cases = {name: providers for name, providers in rivals.items() if len(providers) > 1}
     if not cases:
-        return ["no case with gpureduce and a rival"]
-    lines = []
-    for rival in dict.fromkeys(name for providers in cases.values() for name in ratios(providers)):
+        return lines or ["no case with gpureduce and a rival"]
+    names = list(dict.fromkeys(name for providers in cases.values() for name in ratios(providers)))
+    for rival in names:
         values = {case: ratios(providers)[rival] for case, providers in cases.items() if rival in providers}
         lines.append(_ratio_line(f"against {rival}", values))
     best = {case: min(ratios(providers).values()) for case, providers in cases.items()}
-    lines.append(_ratio_line("against the best rival of each case", best))
+    if len(names) > 1:
+        lines.append(_ratio_line("against the best rival of each case", best))
     slower = [case for case, ratio in best.items() if ratio * NOISE < 1]
     lines.append(f"{len(slower)} of {len(best)} cases more than 2 % slower than their best rival")
+    return lines + _floor_lines({name: providers[OURS] for name, providers in cases.items()})
+
+
+def _floor_lines(ours: dict[str, Row]) -> list[str]:
+    """How far the large cases are from a pure read; nothing without large cases on a GPU."""
     large = {
-        case: float(providers[OURS]["x_floor"])
-        for case, providers in cases.items()
-        if providers[OURS].get("x_floor") and int(providers[OURS]["bytes_in"]) >= 64_000_000
+        case: float(row["x_floor"])
+        for case, row in ours.items()
+        if row.get("x_floor") and int(row["bytes_in"]) >= 64_000_000
     }
-    if large:
-        worst = max(large, key=lambda case: large[case])
-        above = sum(value > 1.05 for value in large.values())
-        mean = statistics.geometric_mean(large.values())
-        lines.append(
-            f"cases of 64 MB and more: {mean:.3f} x their floor, worst {large[worst]:.3f} x ({worst}), "
-            f"{above} of {len(large)} above 1.05 x"
-        )
-    return lines
+    if not large:
+        return []
+    worst = max(large, key=lambda case: large[case])
+    above = sum(value > 1.05 for value in large.values())
+    mean = statistics.geometric_mean(large.values())
+    return [
+        f"cases of 64 MB and more: {mean:.3f} x their floor, worst {large[worst]:.3f} x ({worst}), "
+        f"{above} of {len(large)} above 1.05 x"
+    ]
+
+
+def _mode_line(mode: str, cases: dict[str, dict[str, Row]]) -> str:
+    values = {case: ratios(providers)[mode] for case, providers in cases.items() if mode in providers}
+    worst = max(values, key=lambda case: values[case])
+    mean = statistics.geometric_mean(values.values())
+    return f"{mode}: {mean:.2f} x plain's time (geometric mean of {len(values)}), worst {values[worst]:.2f} x ({worst})"
 
 
 def _ratio_line(what: str, values: dict[str, float]) -> str:

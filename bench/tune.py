@@ -117,7 +117,7 @@ def tune(case: Case, flush: harness.Flush, limit: float, options: argparse.Names
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--suite", choices=["grid", "full", "models", "quick"], default="grid")
+    parser.add_argument("--suite", choices=cases.SUITES, default="grid")
     parser.add_argument("--filter", default="", help="regular expression on the case's name")
     parser.add_argument("--top", type=int, default=6, help="geometries printed per case")
     parser.add_argument("--most", type=int, default=200, help="geometries timed per case")

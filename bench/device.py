@@ -1,0 +1,92 @@
+"""Where the cases run, and one case's measurement: every provider checked, then timed in turns on the same inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from bench import cases, harness
+from bench.cases import Case
+from bench.providers import NotApplicable, prepare
+
+READERS = ("gpureduce", "torch", "cub")  # whose best read of 4 GiB is the limit
+
+
+class Device:
+    """CUDA graphs on a GPU, rotating eager calls on a CPU (for a look only; see bench_cpu)."""
+
+    def __init__(self, name: str, providers: Sequence[str], seconds: float) -> None:
+        self.name, self.seconds = name, seconds
+        self.read_limit = 0.0  # bytes per us
+        self.small_bytes = harness.SMALL_BYTES
+        if name == "cuda":
+            self.flush = harness.Flush()
+            self.canary = harness.Canary(self.flush)
+            self.read_limit = self._measure_read_limit([name for name in READERS if name in providers])
+            print(f"read limit B = {self.read_limit / 1e3:,.0f} GB/s, canary {self.canary.first_us:.2f} us", flush=True)
+
+    def _measure_read_limit(self, providers: Sequence[str]) -> float:
+        case = Case((1 << 20,), None, torch.float32)
+        x = cases.make_input(case, self.name)
+        calls = {name: prepare(name, case, x, 120) for name in providers}
+        return harness.read_limit(calls, self.flush)
+
+    def floor_us(self, case: Case) -> float:
+        return harness.floor_us(case, self.read_limit, self.small_bytes) if self.read_limit else 0.0
+
+    def state(self) -> dict[str, object]:
+        if self.name != "cuda":
+            return {}
+        canary = self.canary()
+        return {"canary_us": canary, "state": "fast" if canary < 1.08 * self.canary.first_us else "slow"}
+
+    def measure(self, case: Case, providers: Sequence[str]) -> tuple[dict[str, harness.Timing], dict[str, str]]:
+        """Timings of the providers that are right, and what went wrong with the others."""
+        notes: dict[str, str] = {}
+        inputs = self._inputs(case)
+        calls = self._calls(case, providers, inputs[0], notes)
+        count = harness.call_count(self.floor_us(case), len(inputs)) if self.read_limit else len(inputs)
+        exact = {i: harness.reference(inputs[i], case.dims) for i in (0, len(inputs) - 1)}
+        graphs: dict[str, harness.Captured] = {}
+        for name, fn in calls.items():
+            try:
+                if self.name == "cuda":
+                    graphs[name] = harness.Captured(fn, inputs, count)
+                    got = graphs[name].results(len(inputs))
+                else:
+                    got = [fn(x) for x in inputs]
+            except RuntimeError as error:  # out of memory, or something that cannot be captured
+                notes[name] = _first_line(error)
+                continue
+            wrong = [m for i, (total, size) in exact.items() if (m := harness.error_message(case, got[i], total, size))]
+            if wrong:
+                notes[name] = f"WRONG: {wrong[0]}"
+        calls = {name: fn for name, fn in calls.items() if name not in notes}
+        graphs = {name: graph for name, graph in graphs.items() if name not in notes}
+        if not calls:
+            return {}, notes
+        if self.name == "cpu":
+            return harness.time_host(calls, inputs, 1.0), notes
+        return harness.time_graphs(graphs, self.flush, harness.replay_count(self.floor_us(case) * count)), notes
+
+    def _inputs(self, case: Case) -> list[torch.Tensor]:
+        count = harness.buffer_count(case.bytes_in, self.flush.l2_bytes) if self.name == "cuda" else 2
+        return [cases.make_input(case, self.name) for _ in range(count)]
+
+    def _calls(
+        self, case: Case, providers: Sequence[str], x: torch.Tensor, notes: dict[str, str]
+    ) -> dict[str, harness.Call]:
+        calls = {}
+        for name in providers:
+            try:
+                calls[name] = prepare(name, case, x, self.seconds)
+            except NotApplicable:
+                continue
+            except Exception as error:  # a rival that refuses or fails must not end the run; its note is kept
+                notes[name] = _first_line(error)
+        return calls
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0][:160]
