@@ -7,9 +7,11 @@ left for the run to meet again.
 
 from __future__ import annotations
 
-import concurrent.futures
+import contextlib
 import multiprocessing
 from collections.abc import Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 
 import torch
 import torch._inductor.config
@@ -23,10 +25,12 @@ from bench.providers import prepare
 def compile_ahead(chosen: Sequence[Case], cub: bool, workers: int, seconds: float, device: str = "cuda") -> int:
     """How many of the cases were compiled, each within `seconds`; with `cub` the library is built beside them."""
     spawn = multiprocessing.get_context("spawn")  # CUDA cannot be used in a fork
-    with concurrent.futures.ProcessPoolExecutor(workers, spawn, initializer=_set_up) as pool:
-        library = [pool.submit(bench.cub.build)] if cub else []
-        compiled = [pool.submit(_compile, case, seconds, device) for case in chosen]
-        concurrent.futures.wait([*library, *compiled])
+    compiled: list[Future[None]] = []
+    with contextlib.suppress(BrokenProcessPool), ProcessPoolExecutor(workers, spawn, initializer=_set_up) as pool:
+        if cub:
+            pool.submit(bench.cub.build)
+        for case in chosen:
+            compiled.append(pool.submit(_compile, case, seconds, device))
     return sum(future.exception() is None for future in compiled)
 
 

@@ -19,8 +19,8 @@ from bench import cases, harness, machine, results
 from bench.ahead import compile_ahead
 from bench.cases import Case
 from bench.device import Device
-from bench.providers import OURS, PROVIDERS
-from bench.results import MODES
+from bench.providers import PROVIDERS
+from bench.results import MODES, OURS
 
 Value = dict[str, object]
 
@@ -67,19 +67,22 @@ def line(rows: list[Value]) -> str:
     return text + "".join(f"\n    {row['provider']}: {row['note']}" for row in rows if row["note"])
 
 
-def run_suite(suite: str, chosen: Sequence[Case], device: Device, options: argparse.Namespace) -> list[Value]:
-    """Measures and prints the cases one by one, and saves the rows so far after each."""
-    record = machine.record(device.name)
+def run_suite(
+    suite: str, chosen: Sequence[Case], device: Device, record: dict[str, str], options: argparse.Namespace
+) -> list[Value]:
+    """Measures and prints the cases one by one; the rows so far are saved every two seconds."""
     kind = f"sum-{suite}" + ("-part" if options.filter else "")
-    device.small_bytes = HEATMAP_SMALL_BYTES if suite == "heatmap" else harness.SMALL_BYTES
-    started, rows, path = time.perf_counter(), [], None
+    small, replays = (HEATMAP_SMALL_BYTES, 5) if suite == "heatmap" else (harness.SMALL_BYTES, 11)
+    device.small_bytes, device.most_replays = small, replays
+    started, saved, rows, path = time.perf_counter(), 0.0, [], None
     for case in chosen:
         case_rows = measure_case(case, device, suite, providers_of(suite, options))
         if suite != "heatmap" or any(row["note"] for row in case_rows):
             print(line(case_rows), flush=True)
         rows += case_rows
-        if options.out or not options.filter:
-            path = results.save(kind, rows, record, options.out or results.RESULTS)
+        now = time.perf_counter()
+        if (options.out or not options.filter) and (now > saved + 2 or case is chosen[-1]):
+            path, saved = results.save(kind, rows, record, options.out or results.RESULTS), now
         if device.name == "cuda":
             torch.cuda.empty_cache()
     print(f"{suite}: {len(chosen)} cases in {time.perf_counter() - started:.0f} s, {path or 'not saved'}", flush=True)
@@ -129,12 +132,13 @@ def prepare_all(chosen: dict[str, list[Case]], options: argparse.Namespace) -> D
 def main() -> int:
     options = parse_arguments()
     torch.manual_seed(0)
-    print(", ".join(f"{key} {value}" for key, value in machine.record(options.device).items() if value), flush=True)
+    record = machine.record(options.device)
+    print(", ".join(f"{key} {value}" for key, value in record.items() if value), flush=True)
     chosen = {
         suite: [case for case in cases.load(suite) if re.search(options.filter, case.name)] for suite in options.suite
     }
     device = prepare_all(chosen, options)
-    rows = {suite: run_suite(suite, chosen[suite], device, options) for suite in chosen}
+    rows = {suite: run_suite(suite, chosen[suite], device, record, options) for suite in chosen}
     for suite, measured in rows.items():
         print(f"\n{suite}\n" + "\n".join(results.summary([{k: str(v) for k, v in row.items()} for row in measured])))
     failed = [

@@ -19,7 +19,7 @@ class Device:
     def __init__(self, name: str, providers: Sequence[str], seconds: float) -> None:
         self.name, self.seconds = name, seconds
         self.read_limit = 0.0  # bytes per us
-        self.small_bytes = harness.SMALL_BYTES
+        self.small_bytes, self.most_replays = harness.SMALL_BYTES, 11
         if name == "cuda":
             self.flush = harness.Flush()
             self.canary = harness.Canary(self.flush)
@@ -29,8 +29,7 @@ class Device:
     def _measure_read_limit(self, providers: Sequence[str]) -> float:
         case = Case((1 << 20,), None, torch.float32)
         x = cases.make_input(case, self.name)
-        calls = {name: prepare(name, case, x, 120) for name in providers}
-        return harness.read_limit(calls, self.flush)
+        return harness.read_limit(self._calls(case, providers, x, {}), self.flush)
 
     def floor_us(self, case: Case) -> float:
         return harness.floor_us(case, self.read_limit, self.small_bytes) if self.read_limit else 0.0
@@ -68,7 +67,8 @@ class Device:
             return {}, notes
         if self.name == "cpu":
             return harness.time_host(calls, inputs, 1.0), notes
-        return harness.time_graphs(graphs, self.flush, harness.replay_count(self.floor_us(case) * count)), notes
+        replays = harness.replay_count(self.floor_us(case) * count, self.most_replays)
+        return harness.time_graphs(graphs, self.flush, replays), notes
 
     def _inputs(self, case: Case) -> list[torch.Tensor]:
         count = harness.buffer_count(case.bytes_in, self.flush.l2_bytes) if self.name == "cuda" else 2

@@ -107,9 +107,9 @@ def call_count(floor_us: float, buffers: int) -> int:
     return buffers * max(1, round(wanted / buffers))
 
 
-def replay_count(expected_us: float) -> int:
-    """Replays per round: about 15 ms, between 4 and 11."""
-    return max(4, min(11, round(15e3 / expected_us)))
+def replay_count(expected_us: float, most: int = 11) -> int:
+    """Replays per round: about 15 ms, between 4 and `most`."""
+    return max(4, min(most, round(15e3 / expected_us)))
 
 
 def time_graphs(graphs: Mapping[str, Captured], flush: Flush, replays: int, rounds: int = 2) -> dict[str, Timing]:
