@@ -18,7 +18,7 @@ Row = dict[str, str]
 
 
 def save(kind: str, rows: Sequence[dict[str, object]], record: dict[str, str], directory: Path = RESULTS) -> Path:
-    """Writes <kind>_<machine>_<date>.csv anew; call it after every case, so that an interrupted run leaves its rows."""
+    """Writes <kind>_<machine>_<date>.csv anew; call it now and then, so that an interrupted run leaves its rows."""
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"{kind}_{machine.slug(record)}.csv"
     columns = list(dict.fromkeys(key for row in rows for key in row)) + list(record)
@@ -49,6 +49,16 @@ def by_case(rows: Iterable[Row]) -> dict[str, dict[str, Row]]:
     for row in rows:
         if row["us"]:
             table.setdefault(row["case"], {})[row["provider"]] = row
+    return table
+
+
+def worst(rows: Iterable[Row]) -> dict[tuple[str, int], dict[str, dict[str, float]]]:
+    """Accuracy: (data, n) -> provider -> the largest condition, error_ulp and error_scaled of all trials."""
+    table: dict[tuple[str, int], dict[str, dict[str, float]]] = {}
+    for row in rows:
+        largest = table.setdefault((row["data"], int(row["n"])), {}).setdefault(row["provider"], {})
+        for key in ("condition", "error_ulp", "error_scaled"):
+            largest[key] = max(largest.get(key, 0.0), float(row[key]))
     return table
 
 
