@@ -1,8 +1,8 @@
 # One command each:
 #   make demo      train on real images through gpureduce, then compare speed and accuracy with torch.sum
 #   make test      the test suite
-#   make bench     device and host time against torch, torch.compile and CUB, then the report
-#   make report    the README's tables and the plot, from bench/results
+#   make bench     device and host time and accuracy against torch, torch.compile and CUB, then the report
+#   make report    the README's tables and plots, from bench/results
 #   make golden    write the golden bits anew (only when the tree's version changes)
 #   make sanitize  compute-sanitizer, memcheck and racecheck
 #   make format    rewrite the sources' layout;   make lint   check it, and the types
@@ -52,10 +52,10 @@ test: build
 
 bench: build
 	@if $(PYTHON) -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'; then set -ex; \
-	  $(PYTHON) -m bench.bench_reduce --suite grid; \
-	  $(PYTHON) -m bench.bench_reduce --suite models; \
+	  $(PYTHON) -m bench.bench_reduce --suite grid models heatmap accumulate; \
 	  $(PYTHON) -m bench.bench_host; \
 	else echo "no GPU here: CPU only"; fi
+	$(PYTHON) -m bench.bench_accuracy
 	$(PYTHON) -m bench.bench_cpu
 	$(PYTHON) -m bench.report
 

@@ -1,4 +1,4 @@
-"""Fills the README's tables and draws the plot from the newest files of bench/results: python -m bench.report
+"""Fills the README's tables and draws its plots from the newest files of bench/results: python -m bench.report
 
 With --check nothing is written: exit code 1 if a table of the README is not the one that the results give.
 """
@@ -6,24 +6,31 @@ With --check nothing is written: exit code 1 if a table of the README is not the
 from __future__ import annotations
 
 import argparse
+import functools
 import re
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from bench import results
 from bench.machine import ROOT
-from bench.plot import NAMES, bandwidth_svg
-from bench.results import OURS, Row, time_us
+from bench.plot import NAMES, bandwidth_svg, heatmap_svg
+from bench.results import MODES, OURS, Row, time_us
 
 README = ROOT / "README.md"
 PLOT = results.RESULTS / "sum_h200.svg"
 RIVALS = ("torch", "compile", "cub")
 NOTHING = "No results are recorded yet."
+HEATMAP_TITLES = {
+    "float32": "float32",
+    "bfloat16": "bfloat16",
+    "float32-odd": "float32 with odd numbers of columns, 2^j + 1",
+}
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A markdown table; the first column is text, the others are numbers."""
-    lines = [header, ["---", *["---:"] * (len(header) - 1)], *rows]
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], texts: int = 1) -> str:
+    """A markdown table; the first `texts` columns are text, the others are numbers."""
+    lines = [header, [*["---"] * texts, *["---:"] * (len(header) - texts)], *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
@@ -51,21 +58,81 @@ def ratio_cell(providers: dict[str, Row], rival: str) -> str:
 
 
 def device_table(kind: str) -> str:
-    """Every case of a GPU suite: time, GB/s, x floor, and each rival's time as a multiple of ours."""
+    """Every case of a GPU suite, with its layer if it has one: time, GB/s, x floor, and each rival's time over ours."""
     rows = results.newest(kind, "NVIDIA")
     if not rows:
         return NOTHING
+    lines, named = [], bool(rows[0]["from"])
+    for case, providers in results.by_case(rows).items():
+        ours = providers.get(OURS)
+        names = [rows_of["from"] for rows_of in list(providers.values())[:1] if named]
+        if ours is None:
+            lines.append([*names, case, "failed", "", "", *[""] * len(RIVALS)])
+            continue
+        numbers = [f"{time_us(ours):.2f}", f"{float(ours['gb_s']):,.0f}", f"{float(ours['x_floor']):.2f} x"]
+        lines.append([*names, case, *numbers, *(ratio_cell(providers, rival) for rival in RIVALS)])
+    header = [
+        *(["model, layer"] if named else []),
+        "sum of",
+        "us",
+        "GB/s",
+        "of floor",
+        *(NAMES[name] for name in RIVALS),
+    ]
+    return f"{conditions(rows)}\n\n{bullets(rows)}\n\n{table(header, lines, 1 + named)}"
+
+
+def heatmap_section() -> str:
+    """A picture and a summary for each map; the maps after the first are folded away."""
+    rows = results.newest("sum-heatmap", "NVIDIA")
+    parts = [conditions(rows)] if rows else [NOTHING]
+    for name, (picture, of_map) in heatmaps(rows).items():
+        image = f"![percent of the floor's speed, {name}]({picture.relative_to(ROOT)})\n\n{bullets(of_map)}"
+        folded = f"<details><summary>{HEATMAP_TITLES[name]}</summary>\n\n{image}\n\n</details>"
+        parts.append(folded if len(parts) > 1 else image)
+    return "\n\n".join(parts)
+
+
+def heatmaps(rows: Sequence[Row]) -> dict[str, tuple[Path, list[Row]]]:
+    """The file and the rows of each map that has been measured."""
+    maps = {name: [row for row in rows if row["from"] == name] for name in HEATMAP_TITLES}
+    return {name: (results.RESULTS / f"heatmap_{name}.svg", of_map) for name, of_map in maps.items() if of_map}
+
+
+def accumulate_table() -> str:
+    """Time of the modes of accumulation, each as a multiple of the plain sum's."""
+    rows = results.newest("sum-accumulate", "NVIDIA")
+    if not rows:
+        return NOTHING
+    names = (*MODES, "torch")
     lines = []
     for case, providers in results.by_case(rows).items():
-        if OURS not in providers:
-            lines.append([case, "failed", "", "", *[""] * len(RIVALS)])
-            continue
-        ours = providers[OURS]
-        name = f"{case} ({ours['from']})" if ours["from"] else case
-        numbers = [f"{time_us(ours):.2f}", f"{float(ours['gb_s']):,.0f}", f"{float(ours['x_floor']):.2f} x"]
-        lines.append([name, *numbers, *(ratio_cell(providers, rival) for rival in RIVALS)])
-    header = ["sum of", "us", "GB/s", "of floor", *(NAMES[rival] for rival in RIVALS)]
+        ours, ratios = providers[OURS], results.ratios(providers)
+        speed = [f"{time_us(ours):.2f}", f"{float(ours['gb_s']):,.0f}"]
+        lines.append([case, *speed, *(f"{ratios[name]:.2f} x" if name in ratios else "" for name in names)])
+    header = ["sum of", "plain, us", "GB/s", *(NAMES.get(name, name) for name in names)]
     return f"{conditions(rows)}\n\n{bullets(rows)}\n\n{table(header, lines)}"
+
+
+def accuracy_table() -> str:
+    """The worst error of each provider over the draws of each data set; measured on a GPU if there is such a file."""
+    rows = results.newest("accuracy", "NVIDIA") or results.newest("accuracy")
+    if not rows:
+        return NOTHING
+    names = [name for name in (OURS, *MODES, "torch", "cub") if any(row["provider"] == name for row in rows)]
+    lines = []
+    for (data, n), providers in results.worst(rows).items():
+        numbers = [f"{n:,}", f"{providers[OURS]['condition']:.2g}"]
+        cells = (providers.get(name) for name in names)
+        texts = [f"{short(e['error_ulp'])} ({short(e['error_scaled'])})" if e else "" for e in cells]
+        lines.append([data, *numbers, *texts])
+    header = ["data", "n", "condition", *(NAMES.get(name, name) for name in names)]
+    return f"{conditions(rows)}\n\n{table(header, lines)}"
+
+
+def short(value: float) -> str:
+    """Two digits behind the point, or two in all where that would be long or nothing."""
+    return f"{value:.2f}" if value == 0 or 0.01 <= value < 1000 else f"{value:.1e}"
 
 
 def rival_table(kind: str, device: str, rivals: Sequence[str]) -> str:
@@ -90,10 +157,22 @@ def grid_section() -> str:
 
 SECTIONS: dict[str, Callable[[], str]] = {
     "sum-grid": grid_section,
+    "heatmap": heatmap_section,
     "sum-models": lambda: device_table("sum-models"),
+    "accuracy": accuracy_table,
+    "accumulate": accumulate_table,
     "host": lambda: rival_table("host-cuda", "NVIDIA", ["torch"]),
     "cpu": lambda: rival_table("cpu", "", ["torch"]),
 }
+
+
+def plots() -> dict[Path, Callable[[], str]]:
+    """The pictures that the results give: file -> what draws it."""
+    grid = results.newest("sum-grid", "NVIDIA H200")
+    drawings: dict[Path, Callable[[], str]] = {PLOT: functools.partial(bandwidth_svg, grid)} if grid else {}
+    for picture, rows in heatmaps(results.newest("sum-heatmap", "NVIDIA")).values():
+        drawings[picture] = functools.partial(heatmap_svg, rows)
+    return drawings
 
 
 def fill(readme: str) -> str:
@@ -109,10 +188,9 @@ def fill(readme: str) -> str:
 
 
 def check() -> bool:
-    """Whether the README's tables equal those that bench/results gives, and the plot is there if it should be."""
+    """Whether the README's tables equal those that bench/results gives, and the plots are there that should be."""
     current = README.read_text()
-    plotted = PLOT.exists() or not results.newest("sum-grid", "NVIDIA H200")
-    return fill(current) == current and plotted
+    return fill(current) == current and all(path.exists() for path in plots())
 
 
 def main() -> int:
@@ -124,10 +202,9 @@ def main() -> int:
         print("README.md is not what bench/results gives: run make report")
         return 1
     README.write_text(fill(README.read_text()))
-    rows = results.newest("sum-grid", "NVIDIA H200")
-    if rows:
-        PLOT.write_text(bandwidth_svg(rows))
-    print("README.md and bench/results/sum_h200.svg are up to date" if rows else "README.md is up to date; no plot yet")
+    for path, draw in plots().items():
+        path.write_text(draw())
+    print("up to date: " + ", ".join(str(path.relative_to(ROOT)) for path in (README, *plots())))
     return 0
 
 

@@ -1,0 +1,186 @@
+"""The benchmarks' own logic, on the CPU: cases, floors, summaries, the accuracy data, tables and plots from rows."""
+
+import functools
+import math
+import random
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from bench import bench_accuracy, cases, harness, plot, report, results
+from tests import common
+
+RECORD = {"machine": "NVIDIA H200", "driver": "1", "torch": "2.11.0", "cuda": "13.0", "python": "3.12.3"}
+RECORD |= {"date": "2026-01-01T00:00:00Z", "commit": "abcdef"}
+
+
+def device_rows(suite, providers):
+    """Rows as bench_reduce writes them, with times of 1 to 2 floors."""
+    generator = random.Random(0)
+    for case in cases.load(suite):
+        floor = harness.floor_us(case, 4.5e3)
+        for provider in providers:
+            if provider == "cub" and case.dim is not None:
+                continue
+            us = floor * generator.uniform(1, 2)
+            row = {"suite": suite, "case": case.name, "from": case.source, "dtype": common.name(case.dtype)}
+            row |= {"bytes_in": case.bytes_in, "provider": provider, "us": us, "gb_s": case.bytes / us / 1e3}
+            yield row | {"floor_us": floor, "x_floor": us / floor, "read_limit_gb_s": 4500.0}
+
+
+@pytest.fixture
+def recorded(tmp_path, monkeypatch):
+    """Saves rows where the report then looks for them, and for no others."""
+    monkeypatch.setattr(results, "newest", functools.partial(results.newest, directory=tmp_path))
+    return lambda kind, rows: results.read(results.save(kind, list(rows), RECORD, tmp_path))
+
+
+# --- cases
+
+
+@pytest.mark.parametrize("suite", cases.SUITES)
+def test_cases_are_distinct_and_valid(suite):
+    chosen = cases.load(suite)
+    assert len({case.name for case in chosen}) == len(chosen) > 0
+    for case in chosen:
+        assert case.dim is None or all(0 <= dim < len(case.shape) for dim in case.dim), case.name
+        assert case.layout in cases.LAYOUTS
+
+
+def test_models_name_their_layers():
+    chosen = cases.load("models")
+    assert len(chosen) >= 40
+    assert all(len(case.source.split(", ", 1)) == 2 for case in chosen)
+    assert len({case.source for case in chosen}) == len(chosen)
+
+
+@pytest.mark.parametrize("name", cases.HEATMAPS)
+@pytest.mark.parametrize("dim", [0, 1])
+def test_heatmap_shows_small_and_large(name, dim):
+    chosen = [case for case in cases.heatmap(name) if case.dim == (dim,)]
+    assert 60 <= len(chosen) <= 100
+    assert min(case.numel for case in chosen) <= 1 << 11 and max(case.numel for case in chosen) >= 1 << 28
+    assert all(case.shape[1] % 2 == name.endswith("odd") for case in chosen if case.shape[1] > 2)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_accumulate_has_its_sizes(dtype):
+    sizes = {case.bytes_in >> 20 for case in cases.load("accumulate") if case.dim is None and case.dtype == dtype}
+    assert sizes == {64, 256, 1024, 4096}
+
+
+def test_floor_of_small_arrays():
+    small, large = (cases.Case((n,), None, torch.float32) for n in (1 << 17, 1 << 28))
+    assert harness.floor_us(small, 4.5e3) == 2.6 + small.bytes / 4.5e3
+    assert harness.floor_us(small, 4.5e3, (1 << 20) - 1) == 1.3
+    assert harness.floor_us(large, 4.5e3, (1 << 20) - 1) == 2.6 + large.bytes / 4.5e3
+
+
+# --- summaries, tables and plots
+
+
+def test_modes_are_no_rivals(recorded):
+    rows = recorded("sum-accumulate", device_rows("accumulate", ("gpureduce", *results.MODES, "torch")))
+    lines = results.summary(rows)
+    assert [line.split(":")[0] for line in lines[:3]] == ["compensated", "double", "against torch"]
+    assert not any("best rival of each" in line for line in lines)
+    only_modes = [row for row in rows if row["provider"] != "torch"]
+    assert len(results.summary(only_modes)) == 2
+
+
+def test_summary_counts_losses():
+    times = (("a", "gpureduce", 1.0), ("a", "torch", 2.0), ("b", "gpureduce", 2.0), ("b", "torch", 1.0))
+    rows = [{"case": case, "provider": provider, "us": str(us)} for case, provider, us in times]
+    lines = results.summary(rows)
+    assert lines[0] == "against torch: 1.00 x (geometric mean of 2), worst 0.50 x (b)"
+    assert lines[1].startswith("1 of 2 cases more than 2 % slower")
+
+
+def test_sections_say_when_there_is_nothing(recorded):
+    assert {generate() for generate in report.SECTIONS.values()} == {report.NOTHING}
+    assert report.plots() == {}
+
+
+def test_models_table(recorded):
+    recorded("sum-models", device_rows("models", ("gpureduce", "torch", "compile", "cub")))
+    text = report.device_table("sum-models")
+    for case in cases.load("models"):
+        assert f"| {case.source} | {case.name} |" in text
+    assert "against torch:" in text and "against compile:" in text and RECORD["machine"] in text
+
+
+def test_accumulate_table(recorded):
+    recorded("sum-accumulate", device_rows("accumulate", ("gpureduce", *results.MODES, "torch")))
+    text = report.accumulate_table()
+    assert "| sum of | plain, us | GB/s | compensated | double | torch.sum |" in text
+    assert all(f"| {case.name} |" in text for case in cases.load("accumulate"))
+
+
+def test_heatmaps(recorded):
+    rows = recorded("sum-heatmap", device_rows("heatmap", ("gpureduce", "torch")))
+    text = report.heatmap_section()
+    assert text.count("![") == len(cases.HEATMAPS) == len(report.plots()) and text.count("<details>") == 2
+    assert set(report.HEATMAP_TITLES) == set(cases.HEATMAPS)
+    of_map = [row for row in rows if row["from"] == "float32-odd"]
+    picture = plot.heatmap_svg(of_map)
+    assert picture == plot.heatmap_svg(of_map), "the same file from the same rows"
+    assert ">16K + 1</text>" in picture and plot.LOST in picture
+    for row in of_map:
+        assert row["provider"] != "gpureduce" or f">{100 / float(row['x_floor']):.0f}</text>" in picture
+
+
+# --- accuracy
+
+
+def ulp(value):
+    """The spacing of float32 numbers at a normal value."""
+    return 2.0 ** (math.frexp(value)[1] - 24)
+
+
+@pytest.mark.parametrize("data", bench_accuracy.DATA)
+def test_accurate_modes_keep_their_limit(data):
+    rows = bench_accuracy.measure(data, 1 << 12, 0, "cpu")
+    assert [row["provider"] for row in rows] == ["gpureduce", *results.MODES, "torch"]
+    for row in rows:
+        exact, result = float.fromhex(row["exact"]), float.fromhex(row["result"])
+        assert math.isclose(row["error_ulp"], abs(result - exact) / ulp(exact), rel_tol=1e-12)
+        if row["provider"] in results.MODES:
+            assert row["error_ulp"] <= bench_accuracy.LIMIT_ULP
+    if data == "ill-conditioned":
+        assert math.isclose(rows[0]["condition"], bench_accuracy.CONDITION, rel_tol=0.01)
+
+
+def test_accuracy_table(recorded):
+    rows = []
+    for data in bench_accuracy.DATA:
+        rows += bench_accuracy.measure(data, 1 << 12, 0, "cpu")
+    saved = recorded("accuracy", rows)
+    assert all(row["machine"] for row in saved)
+    text = report.accuracy_table()
+    assert all(f"| {data} | 4,096 |" in text for data in bench_accuracy.DATA)
+    assert bench_accuracy.report(saved) == 0
+    worst = results.worst(saved)["ill-conditioned", 1 << 12]
+    assert f"{report.short(worst['compensated']['error_ulp'])} (" in text
+
+
+def test_accuracy_fails_beyond_the_limit():
+    row = {"data": "normal", "n": "4096", "condition": "1", "error_ulp": "2.5", "error_scaled": "1"}
+    rows = [row | {"provider": provider} for provider in ("gpureduce", *results.MODES)]
+    assert bench_accuracy.report(rows) == 1
+
+
+# --- a run
+
+
+def test_bench_reduce_runs_several_suites(tmp_path):
+    command = [sys.executable, "-m", "bench.bench_reduce", "--suite", "models", "heatmap", "--device", "cpu"]
+    command += ["--no-compile", "--filter", "^(8192 all|16x64 dim 0 f)", "--out", str(tmp_path)]
+    done = subprocess.run(command, cwd=common.ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {path.name.split("_")[0] for path in tmp_path.iterdir()} == {"sum-models-part", "sum-heatmap-part"}
+    for path in tmp_path.iterdir():
+        rows = results.read(path)
+        assert [row["provider"] for row in rows] == ["gpureduce", "torch"]
+        assert all(row["machine"] and float(row["us"]) > 0 for row in rows)
