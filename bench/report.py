@@ -116,7 +116,8 @@ def accumulate_table() -> str:
 
 def accuracy_table() -> str:
     """The worst error of each provider over the draws of each data set; measured on a GPU if there is such a file."""
-    rows = results.newest("accuracy", "NVIDIA") or results.newest("accuracy")
+    on_gpu, on_cpu = results.newest("accuracy", "NVIDIA"), results.newest("accuracy", "threads)")
+    rows = on_gpu or on_cpu
     if not rows:
         return NOTHING
     names = [name for name in (OURS, *MODES, "torch", "cub") if any(row["provider"] == name for row in rows)]
@@ -127,7 +128,17 @@ def accuracy_table() -> str:
         texts = [f"{short(e['error_ulp'])} ({short(e['error_scaled'])})" if e else "" for e in cells]
         lines.append([data, *numbers, *texts])
     header = ["data", "n", "condition", *(NAMES.get(name, name) for name in names)]
-    return f"{conditions(rows)}\n\n{table(header, lines)}"
+    bits = f"\n\n{same_bits(on_gpu, on_cpu)}" if on_gpu and on_cpu else ""
+    return f"{conditions(rows)}\n\n{table(header, lines)}{bits}"
+
+
+def same_bits(rows: Sequence[Row], others: Sequence[Row]) -> str:
+    """How many of gpureduce's results on the same data have the same bits in two files, in words."""
+    keys = ("data", "n", "trial", "exact", "provider")
+    known = {tuple(row[key] for key in keys): row["result"] for row in others if row["provider"] in (OURS, *MODES)}
+    pairs = [(row["result"], known[key]) for row in rows if (key := tuple(row[key] for key in keys)) in known]
+    equal = sum(result == other for result, other in pairs)
+    return f"{equal} of {len(pairs)} results of gpureduce have the same bits on {others[0]['machine']}."
 
 
 def short(value: float) -> str:

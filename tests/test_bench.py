@@ -165,6 +165,15 @@ def test_accuracy_table(recorded):
     assert f"{report.short(worst['compensated']['error_ulp'])} (" in text
 
 
+def test_same_bits_counts_what_can_be_compared():
+    row = {"data": "normal", "n": "4096", "trial": "0", "exact": "0x1p+0", "result": "0x1p+0", "machine": "this"}
+    rows = [row | {"provider": provider} for provider in ("gpureduce", *results.MODES, "torch")]
+    others = [row | {"machine": "that"} for row in rows]
+    assert report.same_bits(rows, others) == "3 of 3 results of gpureduce have the same bits on that."
+    others[0]["result"], others[1]["exact"] = "0x1.8p+0", "0x1.8p+0"
+    assert report.same_bits(rows, others) == "1 of 2 results of gpureduce have the same bits on that."
+
+
 def test_accuracy_fails_beyond_the_limit():
     row = {"data": "normal", "n": "4096", "condition": "1", "error_ulp": "2.5", "error_scaled": "1"}
     rows = [row | {"provider": provider} for provider in ("gpureduce", *results.MODES)]
