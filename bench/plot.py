@@ -57,6 +57,7 @@ def heatmap_svg(rows: Sequence[Row]) -> str:
 
 def _heatmap(axes: Axes, cells: Mapping[tuple[int, int], Mapping[str, Row]]) -> QuadMesh:
     """One panel; rows of the matrix downwards, its columns to the right."""
+    from matplotlib import colormaps
     from matplotlib.patches import Rectangle
 
     heights, widths = (sorted({sizes[axis] for sizes in cells}) for axis in (0, 1))
@@ -67,8 +68,10 @@ def _heatmap(axes: Axes, cells: Mapping[tuple[int, int], Mapping[str, Row]]) -> 
         ink = "white" if percent < 60 else "black"
         axes.text(x, y, f"{percent:.0f}", ha="center", va="center", color=ink, fontsize=9)
         if any(ratio * NOISE < 1 for ratio in ratios(dict(providers)).values()):
-            axes.add_patch(Rectangle((x - 0.44, y - 0.44), 0.88, 0.88, fill=False, edgecolor=LOST, linewidth=1.6))
-    image = axes.pcolormesh(range(len(widths)), range(len(heights)), grid, cmap="viridis", vmin=0, vmax=100)
+            frame = Rectangle((x - 0.44, y - 0.44), 0.88, 0.88, fill=False, edgecolor=LOST, linewidth=1.6, zorder=2)
+            axes.add_patch(frame)
+    colours = colormaps["viridis"].resampled(20)
+    image = axes.pcolormesh(range(len(widths)), range(len(heights)), grid, cmap=colours, vmin=0, vmax=100)
     axes.set_xticks(range(len(widths)), [_short(size) for size in widths], rotation=60)
     axes.set_yticks(range(len(heights)), [_short(size) for size in heights])
     axes.set(xlabel="columns", ylabel="rows", aspect="equal")
@@ -97,7 +100,8 @@ def _figure(width: float, height: float, panels: int) -> tuple[Figure, Sequence[
     import matplotlib
 
     matplotlib.use("svg")
-    matplotlib.rcParams.update({"svg.hashsalt": "gpureduce", "svg.fonttype": "none", "font.family": "sans-serif"})
+    matplotlib.rcParams.update({"svg.hashsalt": "gpureduce", "svg.fonttype": "none"})
+    matplotlib.rcParams["font.sans-serif"] = ["DejaVu Sans", "Arial"]  # each text names the whole list
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(1, panels, figsize=(width, height), layout="constrained", squeeze=False)
