@@ -10,12 +10,15 @@ constexpr int kFastAxes = 4;  // axes that the kernels with vector loads take
 constexpr int64_t kMaxGridY = 65535;
 constexpr int64_t kNarrowLimit = int64_t(1) << 31;
 constexpr int64_t kSharedBytes = 48 << 10;  // of a block, without asking for more
-constexpr int64_t kLineBytes = 128;         // of the cache
-constexpr int64_t kSectorBytes = 32;        // of a line, the least that memory gives
-constexpr int64_t kStagedTileBytes = 10 << 10;
-constexpr int64_t kNarrowBytes = 64;  // a row of narrow_column
-constexpr int64_t kNarrowTileBytes = 12 << 10;
-constexpr int64_t kNarrowSharedBytes = 44 << 10;
+constexpr int64_t kSectorBytes = 32;        // of a line of the cache, the least that memory gives
+constexpr int64_t kStagedTileBytes = 24 << 10;
+constexpr int64_t kNarrowIndex = int64_t(1) << 31;  // indices below it fit a Divisor
+constexpr int64_t kPieceBytes = 512;                // of a row that a block of column.cu reads at once
+constexpr int kCounterLevels = 5;                   // of a thread's counter in shared memory
+constexpr int64_t kMaxFreeRun = 1024;               // leaves that narrow integers add as int
+constexpr int64_t kNarrowBytes = 128;               // of a row of narrow_column
+constexpr int64_t kNarrowRows = 1024;               // narrow_column pays from here on
+constexpr int64_t kNarrowTileBytes = 3 << 10;       // of a warp
 
 int64_t pick(int forced, int64_t chosen) { return forced > 0 ? forced : chosen; }
 
@@ -164,9 +167,62 @@ void plan_row(Plan& plan, const Problem& p, const DeviceTraits& device, Accumula
 
 bool columns_fit_vectors(const Problem& p, int element_bytes) {
     return p.kept.last().stride == 1 && p.kept.last().size % components_of(element_bytes) == 0 && p.misalignment == 0 &&
-           p.kept.count <= kFastAxes && p.reduced.count <= kFastAxes &&
+           p.kept.count <= kFastAxes && p.reduced.count <= 2 && p.n < kNarrowIndex &&
            strides_fit_vectors(p.kept, p.kept.count - 1, element_bytes) &&
            strides_fit_vectors(p.reduced, p.reduced.count, element_bytes);
+}
+
+struct ColumnTask {
+    int64_t leaves, units;
+    int unit_bytes;  // of the accumulators of a thread
+    int load_bytes;  // of its loads
+    int together;    // leaves in flight
+    bool order_free;
+};
+
+// Threads side by side over units, and the others down over leaves.
+void set_column_block(Plan& plan, const ColumnTask& task, int64_t most_threads, const Geometry& force) {
+    int64_t const groups = next_power_of_two(ceil_div(task.leaves, task.together));
+    int64_t const threads =
+        std::min<int64_t>(pick(force.threads, task.load_bytes == kVectorBytes ? 256 : 128), most_threads);
+    int64_t const piece = std::max(kPieceBytes / task.load_bytes, threads / groups);
+    int64_t const across = pick(force.threads_across, std::min(piece, next_power_of_two(task.units)));
+    plan.threads_across = int(std::min(across, threads));
+    plan.threads = int(std::max<int64_t>(kWarp, plan.threads_across * std::min(threads / plan.threads_across, groups)));
+}
+
+// Equal chunks, so that all blocks are resident at once: bandwidth is there with half of them, and a second wave of a few
+// blocks would take as long as the first.
+void set_column_chunks(Plan& plan, const ColumnTask& task, const DeviceTraits& device, int64_t entry_bytes,
+                       const Geometry& force) {
+    int64_t const tiles = ceil_div(task.units, plan.threads_across), down = plan.threads / plan.threads_across;
+    int64_t const columns = plan.threads_across * plan.vector_columns;
+    int64_t const resident =
+        int64_t(device.sm_count) * column_blocks_per_sm(task.unit_bytes) * kColumnThreads / plan.threads;
+    int64_t const wanted = std::max<int64_t>(1, resident / tiles);
+    plan.chunk_leaves = pick(force.chunk_leaves, next_power_of_two(ceil_div(task.leaves, wanted)));
+    plan.chunk_leaves = std::max<int64_t>(down * task.together, plan.chunk_leaves);
+    for (;; plan.chunk_leaves *= 2) {
+        plan.chunks = std::max<int64_t>(1, ceil_div(task.leaves, plan.chunk_leaves));
+        plan.mailbox_bytes = join_entries(plan.chunks, join_group(plan.threads, columns)) * task.units * entry_bytes;
+        if (plan.chunks == 1 || (plan.chunks <= kMaxGridY && plan.mailbox_bytes <= kMaxMailboxBytes)) break;
+    }
+    plan.grid_x = tiles;
+    plan.grid_y = plan.chunks;
+}
+
+// How long the runs of leaves are, so that the counters over them and over rounds fit shared memory. False if none do.
+bool set_column_runs(Plan& plan, const ColumnTask& task) {
+    int64_t const each = plan.chunk_leaves / (plan.threads / plan.threads_across);
+    int64_t run = std::min(each, task.order_free ? kMaxFreeRun : int64_t(task.together) << (kCounterLevels - 1));
+    for (; run >= task.together; run /= 2) {
+        int const round_levels = run < each ? ceil_log2(each / run) + 1 : 0;
+        plan.run_leaves = int(run);
+        plan.counter_levels = task.order_free ? 1 : ceil_log2(run / task.together) + 1;
+        plan.shared_bytes = (plan.threads * plan.counter_levels + plan.threads_across * round_levels) * task.unit_bytes;
+        if (plan.shared_bytes <= kSharedBytes) return true;
+    }
+    return false;
 }
 
 void plan_column(Plan& plan, const Problem& p, const DeviceTraits& device, Accumulator acc, const Geometry& force) {
@@ -175,63 +231,70 @@ void plan_column(Plan& plan, const Problem& p, const DeviceTraits& device, Accum
     plan.path = Path::column;
     plan.loader = vector ? Loader::vector : Loader::gather;
     plan.vector_columns = vector ? components_of(element_bytes) : 1;
-
-    int const unit_bytes = plan.vector_columns * acc.bytes;
-    int64_t const leaves = leaves_of(Family::column, element_bytes, p.n);
     int64_t const columns = p.kept.last().size;
-    int64_t const units = columns / plan.vector_columns * (p.outputs / columns);  // one thread across each
-    int64_t const fitting = previous_power_of_two(kSharedBytes / (kColumnLevels * unit_bytes));
-    int64_t const most = std::min<int64_t>(kColumnThreads, fitting);
-    int64_t const threads = std::min<int64_t>(pick(force.threads, most), most);
-    int64_t const blocks = int64_t(device.sm_count) * column_blocks_per_sm(unit_bytes);
-
-    // Threads that have no unit of their own share the rows of others, as long as 128 bytes stay side by side.
-    int64_t const least_across = kLineBytes / (plan.vector_columns * element_bytes);
-    int64_t const wide = std::min(next_power_of_two(units), threads);
-    int64_t const shares = previous_power_of_two(std::max<int64_t>(1, blocks * threads / units));
-    int64_t const down = std::min({shares, next_power_of_two(leaves), threads / std::min(wide, least_across)});
-    plan.threads_across = int(std::min(pick(force.threads_across, std::min(wide, threads / down)), threads));
-    plan.threads = int(std::max<int64_t>(
-        kWarp, plan.threads_across * std::min(threads / plan.threads_across, next_power_of_two(leaves))));
-
-    int64_t const tiles = ceil_div(units, plan.threads_across);
-    int64_t const lanes_down = plan.threads / plan.threads_across;
-    int64_t const wanted = std::max<int64_t>(1, blocks / tiles);
-    plan.chunk_leaves = std::max(lanes_down, pick(force.chunk_leaves, next_power_of_two(ceil_div(leaves, wanted))));
-    int64_t const bytes_per_chunk = units * plan.vector_columns * acc.mailbox_bytes();
-    set_chunks(plan, leaves, bytes_per_chunk);
-    plan.grid_x = tiles;
-    plan.grid_y = plan.chunks;
-    plan.mailbox_bytes = plan.chunks > 1 ? plan.chunks * bytes_per_chunk : 0;
+    ColumnTask task{};
+    task.leaves = leaves_of(Family::column, element_bytes, p.n);
+    task.units = columns / plan.vector_columns * (p.outputs / columns);
+    task.unit_bytes = plan.vector_columns * acc.bytes;
+    task.load_bytes = plan.vector_columns * element_bytes;
+    task.together = column_leaves_in_flight(task.load_bytes);
+    task.order_free = acc.order_free;
+    int64_t const entry_bytes = plan.vector_columns * acc.mailbox_bytes();
+    for (int64_t most_threads = kColumnThreads;; most_threads /= 2) {
+        set_column_block(plan, task, most_threads, force);
+        set_column_chunks(plan, task, device, entry_bytes, force);
+        if (set_column_runs(plan, task)) return;
+    }
 }
 
+// Rows of few bytes, one after the other: memory between them, if any, is little.
 bool is_narrow(const Problem& p, int element_bytes) {
-    Axis const columns = p.kept.last();
-    return p.kept.count == 1 && columns.stride == 1 && p.reduced.count == 1 &&
-           p.reduced.last().stride == columns.size && p.misalignment == 0 &&
-           columns.size * element_bytes <= kNarrowBytes && p.n >= 4096;
+    if (p.kept.count != 1 || p.kept.last().stride != 1 || p.reduced.count != 1) return false;
+    int64_t const columns = p.kept.last().size, pitch = p.reduced.last().stride;
+    return pitch >= columns && pitch <= 2 * columns && pitch * element_bytes <= kNarrowBytes && p.n >= kNarrowRows;
 }
 
+// A tile of so many leaves, and lanes that fold a column of it.
+void set_narrow_tile(Plan& plan, int64_t tile_leaves, int64_t columns, int64_t leaf_bytes) {
+    int64_t const alone = std::max<int64_t>(1, kWarp / next_power_of_two(columns));  // lanes that a column can have
+    plan.tile_leaves = int(std::clamp<int64_t>(tile_leaves, 1, kNarrowEach * alone));
+    plan.lanes_per_column = int(std::min<int64_t>(alone, plan.tile_leaves));
+    plan.value_pitch = int(alone * (ceil_div(plan.tile_leaves, alone) | 1));  // lanes meet in few banks
+    plan.stage_bytes = int(ceil_div(plan.tile_leaves * leaf_bytes, kVectorBytes) + 1) * kVectorBytes;
+}
+
+void set_narrow_chunks(Plan& plan, int64_t leaves, int64_t columns, int64_t entry_bytes, const DeviceTraits& device,
+                       const Geometry& force) {
+    int64_t const wanted = int64_t(device.sm_count) * kNarrowBlocksPerSm;
+    int64_t const least = kNarrowThreads / kWarp * plan.tile_leaves;
+    plan.chunk_leaves = std::max(least, pick(force.chunk_leaves, next_power_of_two(ceil_div(leaves, wanted))));
+    for (;; plan.chunk_leaves *= 2) {
+        plan.chunks = ceil_div(leaves, plan.chunk_leaves);
+        plan.mailbox_bytes = join_entries(plan.chunks, join_group(kNarrowThreads, columns)) * columns * entry_bytes;
+        if (plan.mailbox_bytes <= kMaxMailboxBytes) break;
+    }
+    plan.counter_levels = ceil_log2(plan.chunk_leaves / least) + 1;
+    plan.grid_x = plan.chunks;
+}
+
+// Tiles of up to 3 KB, so that a lane has few leaves of each column to fold.
 void plan_narrow_column(Plan& plan, const Problem& p, const DeviceTraits& device, Accumulator acc,
                         const Geometry& force) {
     int const element_bytes = dtype_info(p.in).bytes;
     int64_t const leaves = leaves_of(Family::column, element_bytes, p.n);
     int64_t const columns = p.kept.last().size;
-    int64_t const leaf_bytes = columns * element_bytes * kColumnLeafRows;
+    int64_t const leaf_bytes = p.reduced.last().stride * element_bytes * kColumnLeafRows;
     plan.path = Path::narrow_column;
     plan.threads = kNarrowThreads;
-    plan.tile_leaves = int(previous_power_of_two(std::max<int64_t>(16, kNarrowTileBytes / leaf_bytes)));
-    int64_t const leaf_results = kNarrowBatch * columns * acc.bytes;
-    int64_t const leaf_shared = kNarrowStages * leaf_bytes * (kColumnLeafRows + 1) / kColumnLeafRows + leaf_results;
-    int64_t const other_shared = columns * kNarrowLevels * acc.bytes;
-    while (plan.tile_leaves * leaf_shared + other_shared > kNarrowSharedBytes) plan.tile_leaves /= 2;
-    int64_t const wanted = int64_t(device.sm_count) * kNarrowBlocksPerSm;
-    plan.chunk_leaves = pick(force.chunk_leaves, next_power_of_two(ceil_div(leaves, wanted)));
-    plan.chunk_leaves = std::max<int64_t>(
-        {plan.chunk_leaves, kNarrowBatch * plan.tile_leaves, next_power_of_two(ceil_div(leaves, 4096))});
-    set_chunks(plan, leaves, columns * acc.mailbox_bytes());
-    plan.grid_x = plan.chunks;
-    plan.mailbox_bytes = plan.chunks > 1 ? plan.chunks * columns * acc.mailbox_bytes() : 0;
+    int64_t tile_leaves = pick(force.rows_per_group, previous_power_of_two(kNarrowTileBytes / leaf_bytes));
+    for (;; tile_leaves = plan.tile_leaves / 2) {
+        set_narrow_tile(plan, tile_leaves, columns, leaf_bytes);
+        set_narrow_chunks(plan, leaves, columns, acc.mailbox_bytes(), device, force);
+        int64_t const values = columns * (plan.value_pitch + plan.counter_levels);
+        plan.shared_bytes = int(kNarrowThreads / kWarp * (kNarrowStages * plan.stage_bytes + values * acc.bytes));
+        plan.shared_bytes += 2 * kNarrowThreads * acc.bytes;
+        if (plan.shared_bytes <= kSharedBytes) return;
+    }
 }
 
 const char* name_of(Path path) {
@@ -316,7 +379,9 @@ std::string to_json(const Problem& p, const Plan& plan) {
     json.add("tile_rows", plan.tile_rows);
     json.add("threads_across", plan.threads_across);
     json.add("vector_columns", plan.vector_columns);
+    json.add("run_leaves", plan.run_leaves);
     json.add("tile_leaves", plan.tile_leaves);
+    json.add("shared_bytes", plan.shared_bytes);
     json.add("chunk_leaves", plan.chunk_leaves);
     json.add("chunks", plan.chunks);
     json.add("grid_x", plan.grid_x);

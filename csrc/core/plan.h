@@ -40,7 +40,13 @@ struct Plan {
     int tile_rows = 0;         // staged_row: rows in shared memory, of one block
     int threads_across = 0;    // column: threads side by side over columns, the others share the rows
     int vector_columns = 0;    // column: columns per thread
+    int run_leaves = 0;        // column: consecutive leaves of a thread
+    int counter_levels = 0;    // column, narrow_column: of a counter in shared memory
     int tile_leaves = 0;       // narrow_column: leaves in shared memory at once
+    int lanes_per_column = 0;  // narrow_column: that fold a column of a tile
+    int value_pitch = 0;       // narrow_column: values of leaves from column to column
+    int stage_bytes = 0;       // narrow_column: a tile in shared memory
+    int shared_bytes = 0;      // column, narrow_column: per block
     int64_t chunk_leaves = 0;  // leaves per block, a power of two
     int64_t chunks = 1;        // blocks per row or column tile
     int64_t grid_x = 0, grid_y = 1;
@@ -70,14 +76,28 @@ inline constexpr int kStagedThreads = 256;  // of a block of staged_row.cu
 inline constexpr int kStagedBlocksPerSm = 6;
 inline constexpr int kPart = 64;            // elements that one of its lanes adds
 inline constexpr int kColumnThreads = 256;  // of a block of column.cu, at most
-inline constexpr int kColumnLevels = 5;     // of each thread's counter in shared memory
-inline constexpr int kNarrowThreads = 256;  // of a block of narrow_column.cu
-inline constexpr int kNarrowBlocksPerSm = 5;
-inline constexpr int kNarrowStages = 3;   // tiles in shared memory
-inline constexpr int kNarrowBatch = 4;    // tiles that fold together
-inline constexpr int kNarrowLevels = 32;  // of each column's counter
+inline constexpr int kJoin = 8;             // chunks that a thread collects at once
+inline constexpr int kNarrowThreads = 128;  // of a block of narrow_column.cu
+inline constexpr int kNarrowBlocksPerSm = 8;
+inline constexpr int kNarrowStages = 2;  // tiles of a warp in shared memory
+inline constexpr int kNarrowEach = 8;    // leaves that a lane of narrow_column.cu folds
+// Leaves that a thread of column.cu has in flight: up to 128 bytes, from loads of `bytes` each.
+constexpr int column_leaves_in_flight(int bytes) { return bytes >= 16 ? 1 : bytes >= 8 ? 2 : 4; }
 // Blocks of column.cu on an SM, by the bytes of a thread's accumulators.
-constexpr int column_blocks_per_sm(int bytes) { return bytes <= 16 ? 4 : bytes <= 64 ? 3 : 2; }
+constexpr int column_blocks_per_sm(int bytes) { return bytes <= 32 ? 4 : bytes <= 64 ? 3 : 2; }
+
+// Chunks that join in one group, with `columns` columns of a block of `threads` threads.
+constexpr int64_t join_group(int64_t threads, int64_t columns) {
+    int64_t const down = threads / next_power_of_two(columns);
+    return kJoin * (down > 1 ? down : 1);
+}
+
+// Mailbox entries for `chunks` chunks that join in groups, and the groups in groups, until one is left.
+constexpr int64_t join_entries(int64_t chunks, int64_t group) {
+    int64_t entries = 0;
+    for (; chunks > 1; chunks = ceil_div(chunks, group)) entries += chunks;
+    return entries;
+}
 
 // Whether the first `count` axes keep a 16-byte aligned address aligned.
 bool strides_fit_vectors(const AxisList& axes, int count, int element_bytes);

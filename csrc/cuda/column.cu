@@ -1,11 +1,12 @@
 // Columns: a kept index moves fastest, so threads side by side own columns side by side.
 //
 // Who owns what: a unit is V columns of one batch (16 bytes, or one column). Block (tile, chunk) owns threads_across units
-// and chunk_leaves leaves (of 8 rows) of them. Thread (x, y) owns one unit and a run of chunk_leaves / threads_down leaves,
-// 8 loads in flight. Threads of one x fold through shared memory by y; the block of a tile's last chunk collects the others
-// and folds them the same way. Valid: in y = 0. Moves: the input once, `chunks` accumulators a column out and in. Barriers:
-// log2(threads_down) a fold, 1 to join.
+// and chunk_leaves leaves (of 8 rows) of them. Thread (x, y) owns one unit and a run of run_leaves leaves, round after round.
+// Threads of one x fold through shared memory by y; chunks join (join.cuh).
+// Valid: in y = 0. Needs: for V > 1 aligned 16-byte columns. Moves: the input once, `chunks` accumulators a column out and in.
+// Barriers: log2(down) a fold, and one before the memory of a fold is used again.
 #include "column.cuh"
+#include "join.cuh"
 #include "launch.cuh"
 
 namespace gpureduce::cuda {
@@ -14,48 +15,15 @@ namespace {
 template <class Op, int V>
 constexpr int min_column_blocks = column_blocks_per_sm(V * int(sizeof(typename Op::acc)));
 
-// The chunks [8 i, 8 i + 8) of one unit, as far as they are below `chunks`, waited for and folded. Letters lie unit by
-// unit: [chunk][column of the unit][letter][unit].
-// Out of line, so that the blocks that only send pay nothing for it.
-template <class Op, int V>
-__device__ __noinline__ typename Side<Op, V>::Values collect_eight(Letter* boxes, int64_t units, int64_t i,
-                                                                   int64_t chunks) {
-    using A = typename Op::acc;
-    constexpr int kAtOnce = V < 2 ? 1 : 2;  // columns
-    typename Side<Op, V>::Values total;
-#pragma unroll
-    for (int first = 0; first < V; first += kAtOnce) {
-        Letter* box[8 * kAtOnce];
-        bool exists[8 * kAtOnce];
-        A value[8 * kAtOnce];
-#pragma unroll
-        for (int j = 0; j < 8 * kAtOnce; ++j) {
-            int const c = j % 8, v = first + j / 8;
-            box[j] = boxes + int64_t((i * 8 + c) * V + v) * letters<A> * units;
-            exists[j] = i * 8 + c < chunks;
-        }
-        receive<A>(box, exists, units, value);
-#pragma unroll
-        for (int v = 0; v < kAtOnce; ++v) {
-            A column[8];
-#pragma unroll
-            for (int c = 0; c < 8; ++c) column[c] = exists[v * 8 + c] ? value[v * 8 + c] : Op::identity();
-            total.of[first + v] = fold_pairwise<Op>(column);
-        }
-    }
-    return total;
-}
-
 // Which unit a thread owns, and which share of its rows.
-template <int V>
-struct Place {
+struct Share {
     int y, down;
+    int64_t unit;
     bool exists;
-    int64_t unit, batch, column;
 
     template <class Args>
-    __device__ __forceinline__ explicit Place(const Args& args) {
-        unsigned thread, block;
+    __device__ __forceinline__ explicit Share(const Args& args) {
+        unsigned thread, block;  // volatile, so that nothing of an earlier share is kept in registers
         asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
         asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(block));
         int const across = 1 << args.across_log2;
@@ -63,9 +31,19 @@ struct Place {
         down = int(blockDim.x) >> args.across_log2;
         unit = int64_t(block) * across + (int(thread) & (across - 1));
         exists = unit < args.units;
-        if (!exists) unit = 0;
+        if (!exists) unit = args.units - 1;
+    }
+};
+
+// Where the columns of a unit are.
+template <int V>
+struct Place {
+    int64_t batch, column;
+
+    template <class Args>
+    __device__ __forceinline__ Place(const Args& args, int64_t unit) {
         batch = args.units == args.units_per_batch ? 0
-                : args.units < (int64_t(1) << 31)  ? uint32_t(unit) / uint32_t(args.units_per_batch)
+                : args.units < (int64_t(1) << 31)  ? args.by_batch.divide(uint32_t(unit))
                                                    : unit / args.units_per_batch;
         column = (unit - batch * args.units_per_batch) * V;
     }
@@ -79,10 +57,60 @@ struct Place {
     }
 };
 
+// One round: the run of this thread from `row` on. The loop over whole groups has no call in it, so that nothing needs to be
+// kept in memory across one.
+template <class Op, int V, Rows R>
+__device__ __forceinline__ Values<Op, V> reduce_run(const ColumnReader<Op, V, R>& reader, int64_t row,
+                                                    SharedCounter<Op, V> counter) {
+    using Reader = ColumnReader<Op, V, R>;
+    auto const& args = reader.args;
+    int const rows = int(max(int64_t(0), min(args.n - row, int64_t(args.run_leaves) * kColumnLeafRows)));
+    int const whole = rows / Reader::kRows;
+    bool const rest = rows % Reader::kRows != 0;
+    if constexpr (Op::order_free) {
+        auto sum = Reader::none();
+#pragma unroll 1
+        for (int i = 0; i < whole; ++i, row += Reader::kRows) add_cells(sum, reader.whole(row));
+        if (rest) add_cells(sum, ragged<Op, V, R>(args, reader.start, row));
+        Values<Op, V> total;
+#pragma unroll
+        for (int v = 0; v < V; ++v) total.of[v] = sum.of[v];
+        return total;
+    } else {
+#pragma unroll 1
+        for (int i = 0; i < whole; ++i, row += Reader::kRows) counter.push(i, reader.whole(row));
+        if (rest) counter.push(whole, ragged<Op, V, R>(args, reader.start, row));
+        return counter.total(whole + rest);
+    }
+}
+
+// The node of a chunk, in y = 0. Shared memory: a counter of every thread, then one over rounds of every x.
+template <class Op, int V, Rows R>
+__device__ __forceinline__ Values<Op, V> reduce_chunk(const ColumnArgs<R>& args, int levels, Values<Op, V>* shared) {
+    Share const share(args);
+    const char* const in = static_cast<const char*>(args.in);
+    ColumnReader<Op, V, R> const reader{
+        args, in + Place<V>(args, share.unit).in(args) * int64_t(sizeof(typename Op::element))};
+    SharedCounter<Op, V> const counter{shared + threadIdx.x, int(blockDim.x)};
+    int const across = 1 << args.across_log2;
+    SharedCounter<Op, V> const rounds{shared + levels * int(blockDim.x) + (int(threadIdx.x) & (across - 1)), across};
+    int64_t const run_rows = int64_t(args.run_leaves) * kColumnLeafRows;
+    int64_t row = blockIdx.y * args.chunk_leaves * kColumnLeafRows + share.y * run_rows;
+#pragma unroll 1
+    for (int round = 0;; row += share.down * run_rows) {
+        auto node = reduce_run<Op, V>(reader, row, counter);
+        if (share.down > 1) __syncthreads();
+        node = fold_down<Op, V>(node, args.across_log2, shared);
+        if (args.rounds == 1) return node;
+        if (share.y == 0) rounds.push(round, node);
+        if (++round == args.rounds) return rounds.total(round);
+        __syncthreads();
+    }
+}
+
 // Side by side in the type that torch would give them, in 16-byte stores; else one by one.
-template <class Op, int V, Loader L>
-__device__ __forceinline__ void store_columns(const ColumnArgs<L>& args, int64_t first,
-                                              const typename Side<Op, V>::Values& total) {
+template <class Op, int V, Rows R>
+__device__ __forceinline__ void store_columns(const ColumnArgs<R>& args, int64_t first, const Values<Op, V>& total) {
     using Usual = usual_result<Op>;
     if constexpr (V * sizeof(Usual) % kVectorBytes == 0) {
         auto* const out = static_cast<Usual*>(args.out) + first;
@@ -105,86 +133,83 @@ __device__ __forceinline__ void store_columns(const ColumnArgs<L>& args, int64_t
         store_result<Op>(args.out, first + v * args.column_out_stride, args.out_type, total.of[v], args.n);
 }
 
-template <class Op, int V, Loader L>
-__global__ void __launch_bounds__(kColumnThreads, min_column_blocks<Op, V>)
-    column_kernel(const __grid_constant__ ColumnArgs<L> args) {
-    using E = typename Op::element;
+// The block whose tile is complete stores its columns one by one.
+template <class Op, int V, Rows R>
+__device__ __forceinline__ void join_tile(const ColumnArgs<R>& args, const Values<Op, V>& node, Values<Op, V>* shared) {
     using A = typename Op::acc;
-    extern __shared__ __align__(16) unsigned char shared_bytes[];
-    A* const shared = reinterpret_cast<A*>(shared_bytes);
-    auto* const levels = reinterpret_cast<typename Side<Op, V>::Values*>(shared_bytes);
-    typename Side<Op, V>::Values mine;
-
-    Place<V> const place(args);
-    {
-        const E* const start = static_cast<const E*>(args.in) + place.in(args);
-        ColumnReader<Op, V, L> const reader{args, start};
-        int const each = args.chunk_leaves >> (31 - __clz(place.down));
-        int64_t const first = int64_t(blockIdx.y) * args.chunk_leaves + int64_t(place.y) * each;
-        int const count = place.exists ? int(max(int64_t(0), min(int64_t(each), args.leaves - first))) : 0;
-        auto const total = fold_run<Op, V>([&](int i) { return reader.leaf(first + i); }, count, levels);
-        if (place.down > 1) __syncthreads();
-        mine = fold_down<Op, V>(total, args.across_log2, shared);
+    A* const value = reinterpret_cast<A*>(shared);
+    int const across = 1 << args.across_log2;
+    int64_t const first_unit = int64_t(blockIdx.x) * across;
+    int const columns = int(min(int64_t(across), args.units - first_unit)) * V;
+    __syncthreads();  // the fold is done with the memory
+    if (int(threadIdx.x) < across) shared[threadIdx.x] = node;
+    __syncthreads();
+    int const columns_log2 = min(args.across_log2 + ceil_log2(V), 31 - __clz(int(blockDim.x)));
+    Join<Op> join{args.mailbox + first_unit * V * letters<A>, args.units * V, columns, columns_log2};
+    if (!join.run(blockIdx.y, args.chunks, value, value + across * V)) return;
+    for (int i = threadIdx.x; i < columns; i += blockDim.x) {
+        int64_t const out = Place<V>(args, first_unit + i / V).out(args) + i % V * args.column_out_stride;
+        store_result<Op>(args.out, out, args.out_type, value[i], args.n);
     }
-
-    // Read anew, so that nothing of the place was in registers while the leaves were read.
-    Place<V> const here(args);
-    if (args.chunks > 1) {
-        Letter* const boxes = args.mailbox + here.unit;
-        if (here.y == 0 && here.exists)
-#pragma unroll
-            for (int v = 0; v < V; ++v)
-                send(boxes + (int64_t(blockIdx.y) * V + v) * letters<A> * args.units, args.units, mine.of[v]);
-        if (blockIdx.y != args.chunks - 1) return;
-        int const run = int(next_power_of_two(ceil_div(args.chunks, here.down)));
-        int const begin = here.y * run;
-        int const chunks = here.exists ? max(0, min(run, args.chunks - begin)) : 0;
-        Letter* const own = boxes + int64_t(begin) * V * letters<A> * args.units;
-        auto const eight = [&](int i) { return collect_eight<Op, V>(own, args.units, i, chunks); };
-        __syncthreads();
-        auto const total = fold_run<Op, V>(eight, (chunks + 7) / 8, levels);
-        __syncthreads();
-        mine = fold_down<Op, V>(total, args.across_log2, shared);
-    }
-    if (here.y == 0 && here.exists) store_columns<Op, V>(args, here.out(args), mine);
 }
 
-template <class Op, int V, Loader L>
+template <class Op, int V, Rows R>
+__global__ void __launch_bounds__(kColumnThreads, min_column_blocks<Op, V>)
+    column_kernel(const __grid_constant__ ColumnArgs<R> args, int levels) {
+    extern __shared__ __align__(16) unsigned char shared_bytes[];
+    auto* const shared = reinterpret_cast<Values<Op, V>*>(shared_bytes);
+    auto const node = reduce_chunk<Op, V>(args, levels, shared);
+    if (args.chunks > 1) return join_tile<Op, V>(args, node, shared);
+    Share const share(args);
+    if (share.y == 0 && share.exists) store_columns<Op, V>(args, Place<V>(args, share.unit).out(args), node);
+}
+
+template <class Op, int V, Rows R>
 void launch(const Problem& p, const Plan& plan, const Buffers& b) {
-    ColumnArgs<L> args{};
-    Axis const columns = p.kept.last();
+    ColumnArgs<R> args{};
+    int64_t const bytes = sizeof(typename Op::element);
+    Axis const columns = p.kept.last(), rows = p.reduced.last();
+    int const down = plan.threads / plan.threads_across;
     args.in = b.in;
     args.out = b.out;
     args.mailbox = static_cast<Letter*>(b.mailbox);
     args.n = p.n;
-    args.leaves = leaves_of(Family::column, dtype_info(p.in).bytes, p.n);
-    args.chunk_leaves = int(plan.chunk_leaves);
-    args.chunks = int(plan.chunks);
-    args.columns = columns.size;
-    args.column_stride = columns.stride;
-    args.column_out_stride = columns.out_stride;
-    args.row_step = p.reduced.last().stride;
+    args.row_step = rows.stride * bytes;
+    if (R == Rows::two_axes) {
+        args.run_gap = (p.reduced.axis[0].stride - rows.size * rows.stride) * bytes;
+        args.by_run = Divisor::of(rows.size);
+    }
+    args.chunk_leaves = plan.chunk_leaves;
+    args.chunks = plan.chunks;
+    args.run_leaves = plan.run_leaves;
+    args.rounds = int(plan.chunk_leaves / (int64_t(plan.run_leaves) * down));
     args.units_per_batch = ceil_div(columns.size, V);
     args.units = args.units_per_batch * (p.outputs / columns.size);
+    args.by_batch = Divisor::of(args.units_per_batch);
+    args.column_stride = columns.stride;
+    args.column_out_stride = columns.out_stride;
     args.across_log2 = ceil_log2(plan.threads_across);
     args.out_type = p.out;
     args.batch = decltype(args.batch)::of(p.kept, p.kept.count - 1);
-    args.rows = decltype(args.rows)::of(p.reduced, p.reduced.count);
-    size_t const shared_bytes =
-        size_t(plan.threads) * V * sizeof(typename Op::acc) * (Op::order_free ? 1 : kColumnLevels);
+    if (R == Rows::scattered) args.rows = decltype(args.rows)::of(p.reduced, p.reduced.count);
     dim3 const grid(unsigned(plan.grid_x), unsigned(plan.grid_y));
-    column_kernel<Op, V, L><<<grid, plan.threads, shared_bytes, b.stream>>>(args);
+    column_kernel<Op, V, R><<<grid, plan.threads, size_t(plan.shared_bytes), b.stream>>>(args, plan.counter_levels);
 }
 
 }  // namespace
 
 cudaError_t run_column(const Problem& problem, const Plan& plan, const Buffers& buffers) {
-    return dispatch(problem, plan, [&](auto op, auto tag) {
+    bool const one = problem.reduced.count == 1, two = problem.reduced.count == 2 && problem.n < (int64_t(1) << 31);
+    return dispatch(problem, [&](auto op) {
         using Op = decltype(op);
-        if constexpr (decltype(tag)::loader == Loader::vector)
-            launch<Op, components<typename Op::element>, Loader::vector>(problem, plan, buffers);
-        else
-            launch<Op, 1, Loader::gather>(problem, plan, buffers);
+        constexpr int V = components<typename Op::element>;
+        if (plan.loader == Loader::vector)
+            return one ? launch<Op, V, Rows::one_axis>(problem, plan, buffers)
+                       : launch<Op, V, Rows::two_axes>(problem, plan, buffers);
+        bool const few = problem.kept.count <= column_axes<Rows::two_axes>;
+        if (one && few) return launch<Op, 1, Rows::one_axis>(problem, plan, buffers);
+        if (two && few) return launch<Op, 1, Rows::two_axes>(problem, plan, buffers);
+        launch<Op, 1, Rows::scattered>(problem, plan, buffers);
     });
 }
 

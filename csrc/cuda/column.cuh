@@ -1,176 +1,207 @@
-// What a thread of column.cu does on its own: read the leaves of its columns and fold them, then fold with its neighbours.
+// What a thread of column.cu does on its own: read the rows of its columns, leaf by leaf, and fold the leaves.
 #pragma once
 
 #include "mailbox.cuh"
 
 namespace gpureduce::cuda {
 
-template <Loader L>
+// How the rows of a column lie in memory.
+enum class Rows : uint8_t {
+    one_axis,   // one step from each to the next
+    two_axes,   // runs of rows with a gap between them; fewer than 2^31 rows
+    scattered,  // through any number of axes
+};
+
+template <Rows R>
+inline constexpr int column_axes = R == Rows::scattered ? kMaxDims : 4;
+
+template <Rows R>
 struct ColumnArgs {
     const void* in;
     void* out;
     Letter* mailbox;
-    int64_t n, leaves;
-    int chunk_leaves, chunks;
-    int64_t columns, column_stride, column_out_stride, row_step;
-    int64_t units_per_batch, units;
-    int across_log2;  // of the threads side by side
+    int64_t n;
+    int64_t row_step, run_gap;  // bytes; run_gap is what the step between two runs has more than one between rows
+    Divisor by_run;             // rows of a run
+    int64_t chunk_leaves, chunks;
+    int run_leaves, rounds;  // a chunk is `rounds` times run_leaves leaves of every thread down
+    int64_t units, units_per_batch;
+    Divisor by_batch;
+    int64_t column_stride, column_out_stride;
+    int across_log2;
     DType out_type;
-    AxisMap<max_axes<L>> batch, rows;
+    AxisMap<column_axes<R>> batch;
+    AxisMap<R == Rows::scattered ? kMaxDims : 1> rows;
 };
 
 // V accumulators side by side, folded as one value.
+template <class A, int V>
+struct alignas(V * sizeof(A) % kVectorBytes == 0 ? kVectorBytes : sizeof(A)) Side {
+    A of[V];
+};
 template <class Op, int V>
-struct Side {
-    using A = typename Op::acc;
-    struct Values {
-        A of[V];
+using Values = Side<typename Op::acc, V>;
+
+template <class Op, int V>
+__device__ __forceinline__ Values<Op, V> no_values() {
+    Values<Op, V> values;
+#pragma unroll
+    for (auto& value : values.of) value = Op::identity();
+    return values;
+}
+template <class Op, int V>
+__device__ __forceinline__ Values<Op, V> combine(const Values<Op, V>& a, const Values<Op, V>& b) {
+    Values<Op, V> sum;
+#pragma unroll
+    for (int v = 0; v < V; ++v) sum.of[v] = Op::combine(a.of[v], b.of[v]);
+    return sum;
+}
+
+// The rows of one unit. A thread has kLeaves leaves in flight: 8 loads of 16 bytes, or up to 32 of one element.
+template <class Op, int V, Rows R>
+struct ColumnReader {
+    using E = typename Op::element;
+    static constexpr int kLeaves = column_leaves_in_flight(V * int(sizeof(E)));
+    static constexpr int kRows = kLeaves * kColumnLeafRows;
+    // Narrow integers are added as int, which a run cannot overflow (kMaxFreeRun).
+    using Cell = std::conditional_t<Op::order_free && sizeof(E) <= 2, int, typename Op::acc>;
+    using Cells = Side<Cell, V>;
+    struct Loaded {
+        E value[V];
     };
-    static __device__ __forceinline__ Values identity() {
-        Values values;
-#pragma unroll
-        for (A& value : values.of) value = Op::identity();
-        return values;
+
+    const ColumnArgs<R>& args;
+    const char* start;
+
+    __device__ __forceinline__ const char* row_at(int64_t row) const {
+        if constexpr (R == Rows::scattered) return start + args.rows.locate(row).in * int64_t(sizeof(E));
+        return start + row * args.row_step + gaps_before(row);
     }
-    static __device__ __forceinline__ Values combine(const Values& a, const Values& b) {
-        Values sum;
+    __device__ __forceinline__ int64_t gaps_before(int64_t row) const {
+        return R == Rows::two_axes ? args.by_run.divide(uint32_t(row)) * args.run_gap : 0;
+    }
+    static __device__ __forceinline__ Loaded load(const char* address) {
+        if constexpr (V == 1)
+            return {{load_element(reinterpret_cast<const E*>(address))}};
+        else
+            return bit_cast<Loaded>(load_vector(address));
+    }
+    static __device__ __forceinline__ void add_to(Cells& sum, const Loaded& row) {
 #pragma unroll
-        for (int v = 0; v < V; ++v) sum.of[v] = Op::combine(a.of[v], b.of[v]);
+        for (int v = 0; v < V; ++v) {
+            if constexpr (std::is_same_v<Cell, int>)
+                sum.of[v] += int(Op::load(row.value[v]));
+            else
+                sum.of[v] = Op::combine(sum.of[v], Op::load(row.value[v]));
+        }
+    }
+    static __device__ __forceinline__ Cells none() {
+        Cells cells;
+#pragma unroll
+        for (Cell& cell : cells.of) cell = Cell(Op::identity());
+        return cells;
+    }
+
+    // The next kRows rows, which all exist, folded.
+    __device__ __forceinline__ Cells whole(int64_t row) const {
+        Loaded rows[kRows];
+        const char* const first = start + row * args.row_step;
+#pragma unroll
+        for (int r = 0; r < kRows; ++r)
+            rows[r] = load(R == Rows::scattered ? row_at(row + r) : first + r * args.row_step + gaps_before(row + r));
+        Cells leaf[kLeaves];
+#pragma unroll
+        for (int i = 0; i < kLeaves; ++i) {
+            leaf[i] = none();
+#pragma unroll
+            for (int r = 0; r < kColumnLeafRows; ++r) add_to(leaf[i], rows[i * kColumnLeafRows + r]);
+        }
+        return fold_leaves(leaf);
+    }
+    // One leaf, of which rows may be missing.
+    __device__ __forceinline__ Cells leaf(int64_t row) const {
+        Cells sum = none();
+        if (row + kColumnLeafRows <= args.n) {
+            Loaded rows[kColumnLeafRows];
+#pragma unroll
+            for (int r = 0; r < kColumnLeafRows; ++r) rows[r] = load(row_at(row + r));
+#pragma unroll
+            for (int r = 0; r < kColumnLeafRows; ++r) add_to(sum, rows[r]);
+        } else {
+#pragma unroll 1
+            for (; row < args.n; ++row) add_to(sum, load(row_at(row)));
+        }
+        return sum;
+    }
+    static __device__ __forceinline__ Cells fold_leaves(Cells (&leaf)[kLeaves]) {
+#pragma unroll
+        for (int step = 1; step < kLeaves; step *= 2)
+#pragma unroll
+            for (int i = 0; i < kLeaves; i += 2 * step)
+#pragma unroll
+                for (int v = 0; v < V; ++v) {
+                    if constexpr (std::is_same_v<Cell, int>)
+                        leaf[i].of[v] += leaf[i + step].of[v];
+                    else
+                        leaf[i].of[v] = Op::combine(leaf[i].of[v], leaf[i + step].of[v]);
+                }
+        return leaf[0];
+    }
+};
+
+// Like whole(), where rows are missing. Out of line: few threads come here.
+template <class Op, int V, Rows R>
+__device__ __noinline__ typename ColumnReader<Op, V, R>::Cells ragged(const ColumnArgs<R>& args, const char* start,
+                                                                      int64_t row) {
+    using Reader = ColumnReader<Op, V, R>;
+    Reader const reader{args, start};
+    typename Reader::Cells leaf[Reader::kLeaves];
+#pragma unroll
+    for (int i = 0; i < Reader::kLeaves; ++i) leaf[i] = reader.leaf(row + i * kColumnLeafRows);
+    return Reader::fold_leaves(leaf);
+}
+
+template <class Cell, int V>
+__device__ __forceinline__ void add_cells(Side<Cell, V>& sum, const Side<Cell, V>& more) {
+#pragma unroll
+    for (int v = 0; v < V; ++v) sum.of[v] += more.of[v];
+}
+
+// A binary counter over values that arrive in order, in shared memory, `pitch` values from level to level: in registers
+// it would take those that the loads of the next leaf need.
+template <class Op, int V>
+struct SharedCounter {
+    Values<Op, V>* level;
+    int pitch;
+
+    __device__ __forceinline__ void push(int index, Values<Op, V> node) const {
+        Values<Op, V>* at = level;
+#pragma unroll 1
+        for (; index & 1; index >>= 1, at += pitch) node = combine<Op, V>(*at, node);
+        *at = node;
+    }
+    __device__ __forceinline__ Values<Op, V> total(int count) const {
+        auto sum = no_values<Op, V>();
+        const Values<Op, V>* at = level;
+#pragma unroll 1
+        for (; count != 0; count >>= 1, at += pitch)
+            if (count & 1) sum = combine<Op, V>(*at, sum);
         return sum;
     }
 };
 
-constexpr int kRun = 1 << (kColumnLevels - 1);
-
-// The perfect binary tree over values value_of(0), value_of(1), .. value_of(count - 1). The counter over kRun values is in
-// shared memory, [level][thread], and the one over such runs, seldom touched, in local memory: in registers they would
-// take those that the loads of the next leaf need.
-template <class Op, int V, class ValueOf>
-__device__ __forceinline__ typename Side<Op, V>::Values fold_run_in_order(ValueOf value_of, int count,
-                                                                          typename Side<Op, V>::Values* shared) {
-    using S = Side<Op, V>;
-    using Values = typename S::Values;
-    Values total = S::identity();
-    int const pitch = blockDim.x;
-    Values* const mine = shared + threadIdx.x;
-    Values upper[28];
-#pragma unroll 1
-    for (int first = 0; first < count; first += kRun) {
-        int const run = min(count - first, kRun);
-#pragma unroll 1
-        for (int i = 0; i < run; ++i) {
-            Values node = value_of(first + i);
-            int d = 0;
-#pragma unroll 1
-            for (; (i >> d) & 1; ++d) node = S::combine(mine[d * pitch], node);
-            mine[d * pitch] = node;
-        }
-        total = S::identity();
-#pragma unroll 1
-        for (int d = 0; (run >> d) != 0; ++d)
-            if ((run >> d) & 1) total = S::combine(mine[d * pitch], total);
-        if (count <= kRun) return total;
-        int d = 0;
-#pragma unroll 1
-        for (; (first / kRun >> d) & 1; ++d) total = S::combine(upper[d], total);
-        upper[d] = total;
-    }
-    total = S::identity();
-    int const runs = (count + kRun - 1) / kRun;
-#pragma unroll 1
-    for (int d = 0; (runs >> d) != 0; ++d)
-        if ((runs >> d) & 1) total = S::combine(upper[d], total);
-    return total;
-}
-
-template <class Op, int V, class ValueOf>
-__device__ __forceinline__ typename Side<Op, V>::Values fold_run(ValueOf value_of, int count,
-                                                                 typename Side<Op, V>::Values* shared) {
-    if constexpr (Op::order_free) {
-        auto total = Side<Op, V>::identity();
-        for (int i = 0; i < count; ++i) total = Side<Op, V>::combine(total, value_of(i));
-        return total;
-    } else {
-        return fold_run_in_order<Op, V>(value_of, count, shared);
-    }
-}
-
-// Folds the threads of one x by y. Valid in y = 0. `shared` holds one Values a thread.
+// Folds the threads of one x by y. Valid in y = 0. `shared` holds a value a thread.
 template <class Op, int V>
-__device__ __forceinline__ typename Side<Op, V>::Values fold_down(typename Side<Op, V>::Values mine, int across_log2,
-                                                                  typename Op::acc* shared) {
-    using A = typename Op::acc;
-    int const across = 1 << across_log2;
-    int const x = threadIdx.x & (across - 1), y = threadIdx.x >> across_log2, down = blockDim.x >> across_log2;
-    auto const slot = [&](int row, int v) -> A& { return shared[(row * V + v) * across + x]; };
+__device__ __forceinline__ Values<Op, V> fold_down(Values<Op, V> mine, int across_log2, Values<Op, V>* shared) {
+    int const y = int(threadIdx.x) >> across_log2, down = int(blockDim.x) >> across_log2;
+    Values<Op, V>* const own = shared + threadIdx.x;
+#pragma unroll 1
     for (int step = 1; step < down; step *= 2) {
-#pragma unroll
-        for (int v = 0; v < V; ++v)
-            if ((y & (2 * step - 1)) == step) slot(y, v) = mine.of[v];
+        if ((y & (2 * step - 1)) == step) *own = mine;
         __syncthreads();
-#pragma unroll
-        for (int v = 0; v < V; ++v)
-            if ((y & (2 * step - 1)) == 0) mine.of[v] = Op::combine(mine.of[v], slot(y + step, v));
+        if ((y & (2 * step - 1)) == 0) mine = combine<Op, V>(mine, own[step << across_log2]);
     }
     return mine;
 }
-
-// The rows of one unit.
-template <class Op, int V, Loader L>
-struct ColumnReader {
-    using E = typename Op::element;
-    using S = Side<Op, V>;
-    using Values = typename S::Values;
-    struct Cells {
-        E value[V];
-    };
-    // The narrow integers of a leaf are added as int, which they cannot overflow.
-    static constexpr bool narrow = Op::order_free && sizeof(E) <= 2;
-    using Cell = std::conditional_t<narrow, int, typename Op::acc>;
-
-    const ColumnArgs<L>& args;
-    const E* start;
-
-    static __device__ __forceinline__ Cells read(const E* address) {
-        if constexpr (V == 1)
-            return {{load_element(address)}};
-        else
-            return bit_cast<Cells>(load_vector(address));
-    }
-    static __device__ __forceinline__ void add_to(Cell (&sum)[V], const Cells& cells) {
-#pragma unroll
-        for (int v = 0; v < V; ++v) {
-            if constexpr (narrow)
-                sum[v] += int(Op::load(cells.value[v]));
-            else
-                sum[v] = Op::combine(sum[v], Op::load(cells.value[v]));
-        }
-    }
-
-    __device__ __forceinline__ Values leaf(int64_t index) const {
-        int64_t const first = index * kColumnLeafRows;
-        Offset const top = args.rows.at(first);
-        Cell sum[V];
-#pragma unroll
-        for (int v = 0; v < V; ++v) sum[v] = Cell(Op::identity());
-        if (top.run >= kColumnLeafRows) {
-            const E* const address = start + top.in;
-            int64_t const step = args.row_step;
-            Cells cells[kColumnLeafRows];
-#pragma unroll
-            for (int r = 0; r < kColumnLeafRows; ++r) cells[r] = read(address + r * step);
-#pragma unroll
-            for (int r = 0; r < kColumnLeafRows; ++r) add_to(sum, cells[r]);
-        } else {  // rows that do not exist, or do not follow each other
-#pragma unroll 1
-            for (int64_t r = first; r < first + kColumnLeafRows && r < args.n; ++r)
-                add_to(sum, read(start + args.rows.locate(r).in));
-        }
-        Values values;
-#pragma unroll
-        for (int v = 0; v < V; ++v) values.of[v] = sum[v];
-        return values;
-    }
-};
 
 }  // namespace gpureduce::cuda

@@ -1,144 +1,160 @@
-// Few columns, many rows, no gaps: memory is one run, read coalesced through shared memory.
+// Few columns, many rows: memory is one run, which every warp copies to shared memory piece by piece, as it lies there.
 //
-// Who owns what: a block owns chunk_leaves leaves (of 8 rows) and stages them in tiles of tile_leaves, kNarrowStages deep, so
-// that some are on their way while one is added. A thread owns one column of one leaf; after kNarrowBatch
-// tiles a warp owns a column and folds its leaves; batches fold by a binary counter in shared memory. The block of the last chunk collects the others. Valid: in
-// lane 0 of the warp that owns the column. Needs: a 16-byte aligned base. Moves: the input once, one accumulator a column and
-// chunk out and in. Barriers: 1 a tile, 1 a batch.
+// Who owns what: a block owns chunk_leaves leaves (of 8 rows), each of its warps a quarter of them, which it takes in tiles of
+// tile_leaves: while it adds one, the next is on its way. A lane owns one column of one leaf at a time; then some lanes
+// own a column and fold the leaves of the tile, and the tiles by a binary counter. Warps share nothing before the end.
+// Chunks join (join.cuh).
+// Valid: in the thread of the column. Needs: nothing of the address. Moves: the input once, with what
+// lies between the rows, one accumulator a column and chunk out and in. Barriers: 2, and those of a join.
+#include "join.cuh"
 #include "launch.cuh"
-#include "mailbox.cuh"
+#include "staging.cuh"
 
 namespace gpureduce::cuda {
 namespace {
+
+constexpr int kWarps = kNarrowThreads / kWarp;
 
 struct NarrowArgs {
     const void* in;
     void* out;
     Letter* mailbox;
     int64_t n, leaves, chunk_leaves, chunks, out_stride;
-    int columns, tile_leaves;
-    int leaf_pitch;  // elements from one leaf to the next in shared memory
-    Divisor by_columns, by_leaf_packs;
+    int columns, columns_log2;
+    int pitch;  // elements from row to row
+    int tile_leaves, value_pitch, counter_levels;
+    int stage_bytes;  // of one tile
+    int lanes_log2;   // of the lanes that fold a column together
+    Divisor by_columns;
     DType out_type;
 };
 
-__device__ __forceinline__ void copy_async(void* shared, const void* global) {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(unsigned(__cvta_generic_to_shared(shared))),
-                 "l"(global));
-#else
-    *static_cast<uint4*>(shared) = load_vector(global);
-#endif
-}
-__device__ __forceinline__ void commit_copies() {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.commit_group;");
-#endif
-}
-template <int Pending>
-__device__ __forceinline__ void wait_for_copies() {
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_group %0;" ::"n"(Pending));
-#endif
+// What a warp has in shared memory.
+template <class Op>
+struct WarpMemory {
+    using A = typename Op::acc;
+    A* leaf_value;         // [column][leaf of the tile]
+    A* level;              // [column][counter_levels]
+    unsigned char* stage;  // [kNarrowStages][stage_bytes]
+
+    __device__ __forceinline__ WarpMemory(const NarrowArgs& args, unsigned char* shared, int warp) {
+        int const stages = kWarps * kNarrowStages * args.stage_bytes;
+        int const values = args.columns * (args.value_pitch + args.counter_levels);
+        stage = shared + warp * kNarrowStages * args.stage_bytes;
+        leaf_value = reinterpret_cast<A*>(shared + stages) + warp * values;
+        level = leaf_value + args.columns * args.value_pitch;
+    }
+};
+
+// Column by column, the sum of each of `leaves` leaves that hold `rows` rows; of the others, the identity.
+template <class Op>
+__device__ __forceinline__ void sum_leaves(const NarrowArgs& args, const typename Op::element* cells, int rows,
+                                           typename Op::acc* leaf_value) {
+    using A = typename Op::acc;
+    for (int task = threadIdx.x % kWarp; task < args.tile_leaves * args.columns; task += kWarp) {
+        int const leaf = int(args.by_columns.divide(unsigned(task))), column = task - leaf * args.columns;
+        const auto* const cell = cells + leaf * kColumnLeafRows * args.pitch + column;
+        int const present = rows - leaf * kColumnLeafRows;
+        A sum = Op::identity();
+        if (present >= kColumnLeafRows) {
+#pragma unroll
+            for (int r = 0; r < kColumnLeafRows; ++r) sum = Op::combine(sum, Op::load(cell[r * args.pitch]));
+        } else {
+#pragma unroll 1
+            for (int r = 0; r < present; ++r) sum = Op::combine(sum, Op::load(cell[r * args.pitch]));
+        }
+        leaf_value[column * args.value_pitch + leaf] = sum;
+    }
 }
 
-// Starts the copy of elements [begin, end) into `stage`; begin is that of a leaf. The last elements, if they do not fill a
-// pack, are copied at once. Leaves of a multiple of 128 bytes get a row between them: else all would start in one bank.
-template <class E>
-__device__ __forceinline__ void stage_elements(const NarrowArgs& args, int64_t begin, int64_t end, E* stage) {
-    const E* const in = static_cast<const E*>(args.in) + begin;
-    int const count = int(end - begin);
-    int const packs = count / components<E>;
-    int const gap = args.leaf_pitch - kColumnLeafRows * args.columns;
-    for (int i = threadIdx.x; i < packs; i += kNarrowThreads) {
-        int const leaf = gap == 0 ? 0 : int(args.by_leaf_packs.divide(unsigned(i)));
-        copy_async(stage + i * components<E> + leaf * gap, in + i * components<E>);
+// The leaves of tile number `tile`, folded, onto the counter of each column.
+template <class Op>
+__device__ __forceinline__ void fold_tile(const NarrowArgs& args, const WarpMemory<Op>& memory, int tile) {
+    using A = typename Op::acc;
+    int const lane = threadIdx.x % kWarp, lanes = 1 << args.lanes_log2;
+    int const share = lane & (lanes - 1), each = args.tile_leaves >> args.lanes_log2;
+    for (int first = 0; first < args.columns; first += kWarp >> args.lanes_log2) {
+        int const column = first + (lane >> args.lanes_log2);
+        bool const exists = column < args.columns;
+        const A* const own = memory.leaf_value + (exists ? column : 0) * args.value_pitch + share * each;
+        A value[kNarrowEach];
+#pragma unroll
+        for (int i = 0; i < kNarrowEach; ++i) value[i] = i < each ? own[i] : Op::identity();
+        A node = fold_lanes<Op>(fold_pairwise<Op>(value), lanes);
+        if (share != 0 || !exists) continue;
+        A* at = memory.level + column * args.counter_levels;
+        for (int rest = tile; rest & 1; rest >>= 1, ++at) node = Op::combine(*at, node);
+        *at = node;
     }
-    for (int i = packs * components<E> + threadIdx.x; i < count; i += kNarrowThreads)
-        stage[i + i / (kColumnLeafRows * args.columns) * gap] = load_element(in + i);
+}
+
+// The leaves [leaf, last) by one warp. Returns the number of tiles that are on the counters.
+template <class Op>
+__device__ __forceinline__ int reduce_run(const NarrowArgs& args, const WarpMemory<Op>& memory, int64_t leaf,
+                                          int64_t last) {
+    using E = typename Op::element;
+    int64_t const rows = min(last * kColumnLeafRows, args.n) - leaf * kColumnLeafRows;
+    int const tile_rows = args.tile_leaves * kColumnLeafRows;
+    int const tiles = rows <= 0 ? 0 : int((rows + tile_rows - 1) / tile_rows);
+    const E* const in = static_cast<const E*>(args.in) + leaf * kColumnLeafRows * args.pitch;
+    auto const rows_of = [&](int tile) { return int(min(rows - int64_t(tile) * tile_rows, int64_t(tile_rows))); };
+    auto const stage_of = [&](int tile) { return memory.stage + tile % kNarrowStages * args.stage_bytes; };
+    auto const start = [&](int tile) {
+        if (tile < tiles)
+            stage_run(in + int64_t(tile) * tile_rows * args.pitch, (rows_of(tile) - 1) * args.pitch + args.columns,
+                      stage_of(tile), threadIdx.x % kWarp, kWarp);
+        commit_copies();
+    };
+    for (int tile = 0; tile < kNarrowStages - 1; ++tile) start(tile);
+    for (int tile = 0; tile < tiles; ++tile) {
+        start(tile + kNarrowStages - 1);
+        wait_for_copies<kNarrowStages - 1>();
+        __syncwarp();
+        sum_leaves<Op>(args, staged_at(in, stage_of(tile)), rows_of(tile), memory.leaf_value);
+        __syncwarp();
+        fold_tile<Op>(args, memory, tile);
+        __syncwarp();
+    }
+    return tiles;
 }
 
 template <class Op>
 __global__ void __launch_bounds__(kNarrowThreads, kNarrowBlocksPerSm)
     narrow_column_kernel(const __grid_constant__ NarrowArgs args) {
-    using E = typename Op::element;
     using A = typename Op::acc;
     extern __shared__ __align__(16) unsigned char shared_bytes[];
-    int const columns = args.columns, tile_leaves = args.tile_leaves;
-    int const tile_elements = tile_leaves * kColumnLeafRows * columns;
-    int const stage_elements_each = tile_leaves * args.leaf_pitch;
-    E* const stage = reinterpret_cast<E*>(shared_bytes);  // kNarrowStages tiles
-    A* const leaf_value =
-        reinterpret_cast<A*>(shared_bytes + kNarrowStages * sizeof(E) * stage_elements_each);  // [column][leaf]
-    A* const level = leaf_value + kNarrowBatch * tile_leaves * columns;  // [column][kNarrowLevels]
-
-    int const warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
-    int64_t const first_row = blockIdx.x * args.chunk_leaves * kColumnLeafRows;
-    int64_t const last_row = min(first_row + args.chunk_leaves * kColumnLeafRows, args.n);
-    int64_t const end = last_row * columns;
-    int const tile_rows = tile_leaves * kColumnLeafRows, batch_leaves = kNarrowBatch * tile_leaves;
-    int const tiles = int((last_row - first_row + tile_rows - 1) / tile_rows);
-    auto const start = [&](int tile) {
-        int64_t const begin = first_row * columns + int64_t(tile) * tile_elements;
-        if (tile < tiles)
-            stage_elements(args, begin, min(begin + tile_elements, end),
-                           stage + tile % kNarrowStages * stage_elements_each);
-        commit_copies();
-    };
-
-    for (int tile = 0; tile < kNarrowStages - 1; ++tile) start(tile);
-    for (int tile = 0; tile < tiles; ++tile) {
-        wait_for_copies<kNarrowStages - 2>();
-        __syncthreads();  // the tile is there, and the one before it has been added: its place can be filled
-        start(tile + kNarrowStages - 1);
-        int64_t const rows_left = last_row - first_row - int64_t(tile) * tile_rows;
-        int const rows = int(min(rows_left, int64_t(tile_rows)));
-        int const leaves = (rows + kColumnLeafRows - 1) / kColumnLeafRows;
-        int const before = tile % kNarrowBatch * tile_leaves;  // leaves of the batch that earlier tiles had
-        const E* const cells = stage + tile % kNarrowStages * stage_elements_each;
-        for (int task = threadIdx.x; task < leaves * columns; task += kNarrowThreads) {
-            int const leaf = int(args.by_columns.divide(unsigned(task))), column = task - leaf * columns;
-            const E* const cell = cells + leaf * args.leaf_pitch + column;
-            int const present = min(rows - leaf * kColumnLeafRows, kColumnLeafRows);
-            A sum = Op::identity();
+    A* const total = reinterpret_cast<A*>(shared_bytes);  // [column]
+    A* const scratch = total + kNarrowThreads;            // [thread]
+    unsigned char* const rest = shared_bytes + 2 * kNarrowThreads * sizeof(A);
+    int const warp = threadIdx.x / kWarp;
+    WarpMemory<Op> const memory(args, rest, warp);
+    int64_t const run = args.chunk_leaves / kWarps, first = blockIdx.x * args.chunk_leaves + warp * run;
+    int const tiles = reduce_run<Op>(args, memory, first, min(first + run, args.leaves));
+    for (int column = threadIdx.x % kWarp; column < args.columns; column += kWarp) {
+        A node = Op::identity();
+        const A* at = memory.level + column * args.counter_levels;
+        for (int left = tiles; left != 0; left >>= 1, ++at)
+            if (left & 1) node = Op::combine(*at, node);
+        memory.leaf_value[column * args.value_pitch] = node;  // in the place of its first leaf
+    }
+    __syncthreads();
+    int const column = threadIdx.x;  // at most kNarrowThreads of them
+    if (column < args.columns) {
+        A of[kWarps];
 #pragma unroll
-            for (int r = 0; r < kColumnLeafRows; ++r)
-                if (r < present) sum = Op::combine(sum, Op::load(cell[r * columns]));
-            leaf_value[column * batch_leaves + before + leaf] = sum;
-        }
-        if (tile % kNarrowBatch != kNarrowBatch - 1 && tile != tiles - 1) continue;
-        __syncthreads();
-        int const batch = tile / kNarrowBatch;
-        for (int column = warp; column < columns; column += kNarrowThreads / kWarp) {
-            ArrayValues<A> const values{leaf_value + column * batch_leaves, before + leaves, Op::identity()};
-            A node = fold_warp<Op>(values, before + leaves);
-            if (lane == 0) {
-                int d = 0;
-                for (; (batch >> d) & 1; ++d) node = Op::combine(level[column * kNarrowLevels + d], node);
-                level[column * kNarrowLevels + d] = node;
-            }
-        }
+        for (int w = 0; w < kWarps; ++w) of[w] = WarpMemory<Op>(args, rest, w).leaf_value[column * args.value_pitch];
+        total[column] = fold_pairwise<Op>(of);
     }
-
-    int const batches = (tiles + kNarrowBatch - 1) / kNarrowBatch;
-    for (int column = warp; column < columns; column += kNarrowThreads / kWarp) {
-        A total = Op::identity();
-        for (int d = 0; batches >> d; ++d)
-            if ((batches >> d) & 1) total = Op::combine(level[column * kNarrowLevels + d], total);
-        Letter* const boxes = args.mailbox + column * args.chunks * letters<A>;
-        if (args.chunks > 1) {
-            if (lane == 0) send(boxes + blockIdx.x * letters<A>, 1, total);
-            if (blockIdx.x != args.chunks - 1) continue;
-            total = fold_warp<Op>(Partials<Op>{boxes, int(args.chunks)}, int(args.chunks));
-        }
-        if (lane == 0) store_result<Op>(args.out, column * args.out_stride, args.out_type, total, args.n);
-    }
+    __syncthreads();
+    Join<Op> join{args.mailbox, args.columns, args.columns, args.columns_log2};
+    if (args.chunks > 1 && !join.run(blockIdx.x, args.chunks, total, scratch)) return;
+    if (column < args.columns)
+        store_result<Op>(args.out, column * args.out_stride, args.out_type, total[column], args.n);
 }
 
 }  // namespace
 
 cudaError_t run_narrow_column(const Problem& p, const Plan& plan, const Buffers& b) {
-    if (plan.chunks > kGroup * kWarp || plan.loader != Loader::vector) return cudaErrorInvalidConfiguration;
     NarrowArgs args{};
     Axis const columns = p.kept.last();
     args.in = b.in;
@@ -150,19 +166,18 @@ cudaError_t run_narrow_column(const Problem& p, const Plan& plan, const Buffers&
     args.chunks = plan.chunks;
     args.out_stride = columns.out_stride;
     args.columns = int(columns.size);
+    args.columns_log2 = ceil_log2(columns.size);
+    args.pitch = int(p.reduced.last().stride);
     args.tile_leaves = plan.tile_leaves;
+    args.value_pitch = plan.value_pitch;
+    args.counter_levels = plan.counter_levels;
+    args.stage_bytes = plan.stage_bytes;
+    args.lanes_log2 = ceil_log2(plan.lanes_per_column);
     args.by_columns = Divisor::of(columns.size);
-    int const bytes = dtype_info(p.in).bytes;
-    bool const padded = columns.size * bytes % kVectorBytes == 0;
-    args.leaf_pitch = (kColumnLeafRows + (padded ? 1 : 0)) * args.columns;
-    if (padded) args.by_leaf_packs = Divisor::of(kColumnLeafRows * columns.size / components_of(bytes));
     args.out_type = p.out;
     return dispatch(p, [&](auto op) {
-        using Op = decltype(op);
-        size_t const tile = size_t(args.tile_leaves) * args.columns;
-        size_t const shared_bytes = kNarrowStages * args.tile_leaves * args.leaf_pitch * sizeof(typename Op::element) +
-                                    (kNarrowBatch * tile + args.columns * kNarrowLevels) * sizeof(typename Op::acc);
-        narrow_column_kernel<Op><<<unsigned(plan.grid_x), kNarrowThreads, shared_bytes, b.stream>>>(args);
+        narrow_column_kernel<decltype(op)>
+            <<<unsigned(plan.grid_x), kNarrowThreads, size_t(plan.shared_bytes), b.stream>>>(args);
     });
 }
 

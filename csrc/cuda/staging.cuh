@@ -31,9 +31,14 @@ __device__ __forceinline__ void wait_for_copies() {
 // Bytes of shared memory that stage_run needs for a run of so many bytes at any alignment.
 constexpr int64_t staged_bytes(int64_t run_bytes) { return run_bytes + kVectorBytes; }
 
+// Where stage_run puts the element at `first`: as far behind a 16-byte boundary as in global memory.
+template <class E>
+__device__ __forceinline__ E* staged_at(const E* first, unsigned char* shared) {
+    return reinterpret_cast<E*>(shared + int(reinterpret_cast<uintptr_t>(first) % kVectorBytes));
+}
+
 // Copies the contiguous elements [first, first + count) to shared memory by `threads` threads, of which this is `thread`,
-// and returns where the first of them comes to lie: as far behind a 16-byte boundary as in global memory, so that whole
-// packs go by copy_async (to be committed and waited for by the caller). The elements before and behind the whole packs
+// and returns where the first of them comes to lie (staged_at), so that whole packs go by copy_async (to be committed and waited for by the caller). The elements before and behind the whole packs
 // go one by one, so nothing outside the run is read. `shared` is 16-byte aligned, with room for staged_bytes; at least 16
 // threads take part.
 template <class E>
@@ -41,7 +46,7 @@ __device__ __forceinline__ const E* stage_run(const E* first, int count, unsigne
                                               int threads) {
     constexpr int kPack = components<E>;
     int const before = int(reinterpret_cast<uintptr_t>(first) % kVectorBytes);
-    E* const place = reinterpret_cast<E*>(shared + before);
+    E* const place = staged_at(first, shared);
     int const head = min(count, (kVectorBytes - before) % kVectorBytes / int(sizeof(E)));
     int const packed = head + (count - head) / kPack * kPack;
 #pragma unroll 1
