@@ -9,11 +9,12 @@ constexpr int kWarp = 32;
 constexpr int kFastAxes = 4;  // axes that the kernels with vector loads take
 constexpr int64_t kMaxGridY = 65535;
 constexpr int64_t kNarrowLimit = int64_t(1) << 31;
-constexpr int64_t kSharedBytes = 48 << 10;  // of a block, without asking for more
-constexpr int64_t kSectorBytes = 32;        // of a line of the cache, the least that memory gives
-constexpr int64_t kStagedTileBytes = 24 << 10;
+constexpr int64_t kSharedBytes = 48 << 10;          // of a block, without asking for more
+constexpr int64_t kSectorBytes = 32;                // of a line of the cache, the least that memory gives
+constexpr int64_t kStagedTileBytes = 17 << 10;      // four times 32 rows of 33 floats
 constexpr int64_t kNarrowIndex = int64_t(1) << 31;  // indices below it fit a Divisor
-constexpr int64_t kPieceBytes = 512;                // of a row that a block of column.cu reads at once
+constexpr int64_t kPieceBytes = 256;                // of a row that a block of column.cu reads at once, at most
+constexpr int64_t kManyUnits = 4096;                // columns that give every SM several blocks
 constexpr int kCounterLevels = 5;                   // of a thread's counter in shared memory
 constexpr int64_t kMaxFreeRun = 1024;               // leaves that narrow integers add as int
 constexpr int64_t kNarrowBytes = 128;               // of a row of narrow_column
@@ -86,8 +87,8 @@ bool is_one_run(const Problem& p, int element_bytes) {
     return pitch >= p.n && pitch * element_bytes <= std::max(2 * p.n * element_bytes, kSectorBytes);
 }
 
-// Tiles of about 10 KB, which a block reads, adds and is done with: H200, fp32, (16777216, 3) in tiles of 6 to 12 KB and
-// (1048576, 33) in tiles of 8 to 12 KB within 4 % of the memory's limit; rings of tiles and larger tiles are slower.
+// Tiles of about 16 KB, which a block reads, adds and is done with. H200, fp32: (16777216, 3) in tiles of 12 KB 64.2 us, of 36
+// 64.8, of 10 67; (1048576, 33) in tiles of 17 KB 35.0, of 34 35.3, of 8 35.6. Rings of tiles are slower.
 void plan_staged_row(Plan& plan, const Problem& p, int element_bytes, const DeviceTraits& device,
                      const Geometry& force) {
     plan.path = Path::staged_row;
@@ -95,10 +96,7 @@ void plan_staged_row(Plan& plan, const Problem& p, int element_bytes, const Devi
     plan.lanes_per_row = int(next_power_of_two(ceil_div(p.n, kPart)));
     int64_t const group_bytes = kWarp * p.kept.last().stride * element_bytes;  // of 32 rows
     int64_t const share = ceil_div(p.outputs, kWarp * int64_t(device.sm_count) * kStagedBlocksPerSm);
-    int64_t groups = std::min(std::max<int64_t>(1, kStagedTileBytes / group_bytes), share);
-    int64_t const round =
-        kStagedThreads / kWarp / plan.lanes_per_row;  // groups that the threads of a block add at once
-    if (groups > round) groups -= groups % round;
+    int64_t const groups = std::min(previous_power_of_two(std::max<int64_t>(1, kStagedTileBytes / group_bytes)), share);
     int64_t const most = (kSharedBytes - kVectorBytes) / group_bytes;
     plan.tile_rows = int(kWarp * std::min(pick(force.rows_per_group, groups), most));
     plan.grid_x = ceil_div(p.outputs, plan.tile_rows);
@@ -180,12 +178,19 @@ struct ColumnTask {
     bool order_free;
 };
 
+// Of a row, at once: as much as memory likes, but few accumulators, or joins take long, and few of the rows' odd ends.
+// H200: (65536, 1024) fp32 64.1 us with 256 bytes, 65.4 with 128; (1048576, 128) bf16 67.9 with 128, 68.2 with 256;
+// (100003, 257) fp32 31.0 with 128, 31.7 with 256.
+int64_t piece_bytes(const ColumnTask& task) {
+    if (task.load_bytes < kVectorBytes) return (task.units < kManyUnits ? kPieceBytes / 2 : 2 * kPieceBytes);
+    return task.unit_bytes > task.load_bytes ? kPieceBytes / 2 : kPieceBytes;
+}
+
 // Threads side by side over units, and the others down over leaves.
 void set_column_block(Plan& plan, const ColumnTask& task, int64_t most_threads, const Geometry& force) {
     int64_t const groups = next_power_of_two(ceil_div(task.leaves, task.together));
-    int64_t const threads =
-        std::min<int64_t>(pick(force.threads, task.load_bytes == kVectorBytes ? 256 : 128), most_threads);
-    int64_t const piece = std::max(kPieceBytes / task.load_bytes, threads / groups);
+    int64_t const threads = std::min<int64_t>(pick(force.threads, kColumnThreads), most_threads);
+    int64_t const piece = std::max(piece_bytes(task) / task.load_bytes, threads / groups);
     int64_t const across = pick(force.threads_across, std::min(piece, next_power_of_two(task.units)));
     plan.threads_across = int(std::min(across, threads));
     plan.threads = int(std::max<int64_t>(kWarp, plan.threads_across * std::min(threads / plan.threads_across, groups)));
@@ -220,6 +225,8 @@ bool set_column_runs(Plan& plan, const ColumnTask& task) {
         plan.run_leaves = int(run);
         plan.counter_levels = task.order_free ? 1 : ceil_log2(run / task.together) + 1;
         plan.shared_bytes = (plan.threads * plan.counter_levels + plan.threads_across * round_levels) * task.unit_bytes;
+        int const joining = (plan.threads_across + ceil_div(plan.threads, plan.vector_columns)) * task.unit_bytes;
+        if (plan.chunks > 1) plan.shared_bytes = std::max(plan.shared_bytes, joining);
         if (plan.shared_bytes <= kSharedBytes) return true;
     }
     return false;
@@ -249,6 +256,7 @@ void plan_column(Plan& plan, const Problem& p, const DeviceTraits& device, Accum
 
 // Rows of few bytes, one after the other: memory between them, if any, is little.
 bool is_narrow(const Problem& p, int element_bytes) {
+    if (columns_fit_vectors(p, element_bytes)) return false;
     if (p.kept.count != 1 || p.kept.last().stride != 1 || p.reduced.count != 1) return false;
     int64_t const columns = p.kept.last().size, pitch = p.reduced.last().stride;
     return pitch >= columns && pitch <= 2 * columns && pitch * element_bytes <= kNarrowBytes && p.n >= kNarrowRows;
@@ -265,7 +273,7 @@ void set_narrow_tile(Plan& plan, int64_t tile_leaves, int64_t columns, int64_t l
 
 void set_narrow_chunks(Plan& plan, int64_t leaves, int64_t columns, int64_t entry_bytes, const DeviceTraits& device,
                        const Geometry& force) {
-    int64_t const wanted = int64_t(device.sm_count) * kNarrowBlocksPerSm;
+    int64_t const wanted = int64_t(device.sm_count) * kNarrowBlocksPerSm * 8;  // small chunks follow each other closely
     int64_t const least = kNarrowThreads / kWarp * plan.tile_leaves;
     plan.chunk_leaves = std::max(least, pick(force.chunk_leaves, next_power_of_two(ceil_div(leaves, wanted))));
     for (;; plan.chunk_leaves *= 2) {

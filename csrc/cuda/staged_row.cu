@@ -11,7 +11,8 @@
 namespace gpureduce::cuda {
 namespace {
 
-constexpr int kAtOnce = 8;  // elements that a lane reads before it adds
+constexpr int kAtOnce = 8;     // elements that a lane reads before it adds
+constexpr int kVeryShort = 4;  // elements
 
 // The threads that an SM can hold: 1,024 on 7.5, 2,048 on 8.0, 9.0 and 10.0, 1,536 on the others.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
@@ -44,10 +45,10 @@ struct StagedArgs {
 template <class Op, int Size>
 __device__ __forceinline__ typename Op::acc node_of(const typename Op::element* cell, int count) {
     using A = typename Op::acc;
-    if constexpr (Size == kAtOnce) {
-        A value[kAtOnce];
+    if constexpr (Size <= kAtOnce) {
+        A value[Size];
 #pragma unroll
-        for (int j = 0; j < kAtOnce; ++j) value[j] = j < count ? Op::load(cell[j]) : Op::identity();
+        for (int j = 0; j < Size; ++j) value[j] = j < count ? Op::load(cell[j]) : Op::identity();
         return fold_pairwise<Op>(value);
     } else {
         A const low = node_of<Op, Size / 2>(cell, count);
@@ -69,11 +70,14 @@ __device__ __forceinline__ int add_narrow(const E* cell, int count) {
     return last == 0 ? total : add_word<E>(total, word[last] & last_mask);
 }
 
-// What one lane adds of a row: `count` elements, at most kPart.
+// What one lane adds of a row of `n`: `count` elements, at most kPart. Very short rows have a tree of their own: with
+// millions of them the instructions count.
 template <class Op>
-__device__ __forceinline__ RowPart<Op> part_sum(const typename Op::element* cell, int count) {
+__device__ __forceinline__ RowPart<Op> part_sum(const typename Op::element* cell, int count, int n) {
     if constexpr (adds_words<Op>)
         return count > 0 ? add_narrow(cell, count) : 0;
+    else if (n <= kVeryShort)
+        return node_of<Op, kVeryShort>(cell, count);
     else
         return count > 0 ? node_of<Op, kPart>(cell, count) : Op::identity();
 }
@@ -99,7 +103,7 @@ __global__ void __launch_bounds__(kStagedThreads, staged_blocks<Op>)
     for (int task = threadIdx.x; task < args.tile_rows << args.lanes_log2; task += kStagedThreads) {
         int const row = task >> args.lanes_log2, part = (task & (lanes - 1)) * kPart;
         int const count = row < rows ? min(row_elements - part, kPart) : 0;
-        RowPart<Op> sum[1] = {part_sum<Op>(cells + row * args.pitch + part, count)};
+        RowPart<Op> sum[1] = {part_sum<Op>(cells + row * args.pitch + part, count, row_elements)};
         fold_rows<Op>(sum, lanes);
         if (part == 0 && row < rows) store_result<Op>(args.out, first + row, args.out_type, sum[0], args.n);
     }
