@@ -100,7 +100,7 @@ def test_staged_row_geometries(geometry, dtype, offset, gap):
 @pytest.mark.cuda
 @pytest.mark.parametrize("dtype", common.DTYPES, ids=name)
 def test_column_geometries(geometry, dtype):
-    for rows, columns in ((1, 9), (7, 3), (8, 40), (9, 41), (300, 5), (1025, 67)):
+    for rows, columns in ((1, 9), (7, 3), (8, 40), (9, 41), (300, 5), (1025, 67), (1025, 80)):
         x = common.random_data((2, rows, columns), dtype, seed=31)
         want, on_gpu = op(x, 1), x.cuda()
         for threads, across, chunk in itertools.product((32, 128, 256, 512), (1, 4, 32), (0, 1, 2, 16)):
@@ -110,20 +110,62 @@ def test_column_geometries(geometry, dtype):
 
 
 @pytest.mark.cuda
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int8, torch.complex128], ids=name)
+@pytest.mark.parametrize("columns", [16, 13])
+def test_columns_join_level_by_level(geometry, dtype, columns):
+    """As many chunks as join in one group, in two, three and four levels of groups, one more and one less."""
+    for chunks in (63, 64, 65, 511, 512, 513, 4097):
+        x = common.random_data((chunks * 32 * 8 - 3, columns), dtype, seed=38)
+        want, on_gpu = op(x, 0), x.cuda()
+        for threads, across in ((32, 32), (32, 4), (256, 16)):
+            geometry(path=COLUMN, threads=threads, threads_across=across, chunk_leaves=32)
+            assert_same_bits(op(on_gpu, 0).cpu(), want, f"{chunks} chunks, threads {threads} across {across}")
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int16, torch.float64], ids=name)
+def test_column_rounds(geometry, dtype):
+    """Runs longer than a counter in shared memory holds go in rounds."""
+    for leaves, columns in ((64, 8), (65, 8), (300, 7), (1025, 16), (4100, 8)):
+        x = common.random_data((8 * leaves + 1, columns), dtype, seed=39)
+        want, on_gpu = op(x, 0), x.cuda()
+        for threads, across, chunk in itertools.product((32, 64), (4, 32), (64, 256, 8192)):
+            geometry(path=COLUMN, threads=threads, threads_across=across, chunk_leaves=chunk)
+            assert_same_bits(op(on_gpu, 0).cpu(), want, f"{leaves} leaves threads {threads} across {across} chunk {chunk}")
+
+
+@pytest.mark.cuda
 @pytest.mark.parametrize("dtype", common.DTYPES, ids=name)
-def test_narrow_column_geometries(geometry, dtype):
-    """Few columns through shared memory and by threads of their own, around the edges of leaves, tiles and batches."""
-    for rows in (4096, 4097, 8191, 40_007):
-        for columns in {2, 3, 8, 64 // dtype.itemsize}:
-            if columns * dtype.itemsize > 64 or columns < 2:
-                continue
-            x = common.random_data((rows, columns), dtype, seed=34)
-            want, on_gpu = op(x, 0), x.cuda()
-            geometry()
-            assert common.description(on_gpu, 0)["path"] == "narrow_column"
-            for path, chunk in ((0, 0), (0, 64), (0, 256), (COLUMN, 0)):
-                geometry(path=path, chunk_leaves=chunk)
-                assert_same_bits(op(on_gpu, 0).cpu(), want, f"({rows}, {columns}) path {path} chunk {chunk}")
+@pytest.mark.parametrize("columns", [7, 8, 16])
+def test_columns_of_two_axes(geometry, dtype, columns):
+    """Rows in runs with gaps between them: runs of whole leaves, of parts of leaves and of single rows."""
+    for outer, run in ((3, 8), (5, 13), (40, 3), (2, 200)):
+        x = common.random_data((outer, 2, run, columns), dtype, seed=40)[:, 1]
+        there = common.random_data((outer, 2, run, columns), dtype, seed=40).cuda()[:, 1]
+        for threads, chunk in ((0, 0), (32, 1), (128, 4)):
+            geometry(threads=threads, chunk_leaves=chunk)
+            assert_same_bits(op(there, [0, 1]).cpu(), op(x, [0, 1]), f"{outer} x {run} threads {threads} chunk {chunk}")
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("dtype", common.DTYPES, ids=name)
+@pytest.mark.parametrize("offset, gap", [(0, 0), (1, 0), (0, 1), (3, 2)])
+def test_narrow_column_geometries(geometry, dtype, offset, gap):
+    """Few columns through shared memory and by threads of their own, around the edges of leaves, tiles and chunks."""
+    for rows, columns in itertools.product((1024, 1027, 8191, 40_007), (2, 3, 7, 31)):
+        pitch = columns + gap
+        if pitch > 2 * columns or pitch * dtype.itemsize > 128:
+            continue
+        data = common.random_data(offset + rows * pitch, dtype, seed=34)
+        x, on_gpu = (t[offset:].view(rows, pitch)[:, :columns] for t in (data, data.cuda()))
+        want = op(x, 0)
+        geometry()
+        vectors = columns * dtype.itemsize % 16 == 0 and pitch * dtype.itemsize % 16 == 0 and on_gpu.data_ptr() % 16 == 0
+        assert (common.description(on_gpu, 0)["path"] == "narrow_column") != vectors
+        for path, chunk, tile in ((0, 0, 0), (0, 16, 1), (0, 256, 2), (0, 4096, 64), (COLUMN, 0, 0)):
+            geometry(path=path, chunk_leaves=chunk, rows_per_group=tile)
+            text = f"({rows}, {columns}) of {pitch} from {offset}, path {path} chunk {chunk} tile {tile}"
+            assert_same_bits(op(on_gpu, 0).cpu(), want, text)
 
 
 @pytest.mark.cuda

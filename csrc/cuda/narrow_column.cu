@@ -83,7 +83,8 @@ __device__ __forceinline__ void fold_tile(const NarrowArgs& args, const WarpMemo
         A node = fold_lanes<Op>(fold_pairwise<Op>(value), lanes);
         if (share != 0 || !exists) continue;
         A* at = memory.level + column * args.counter_levels;
-        for (int rest = tile; rest & 1; rest >>= 1, ++at) node = Op::combine(*at, node);
+        if (Op::order_free && tile > 0) node = Op::combine(*at, node);
+        for (int rest = Op::order_free ? 0 : tile; rest & 1; rest >>= 1, ++at) node = Op::combine(*at, node);
         *at = node;
     }
 }
@@ -133,7 +134,7 @@ __global__ void __launch_bounds__(kNarrowThreads, kNarrowBlocksPerSm)
     for (int column = threadIdx.x % kWarp; column < args.columns; column += kWarp) {
         A node = Op::identity();
         const A* at = memory.level + column * args.counter_levels;
-        for (int left = tiles; left != 0; left >>= 1, ++at)
+        for (int left = Op::order_free ? tiles > 0 : tiles; left != 0; left >>= 1, ++at)
             if (left & 1) node = Op::combine(*at, node);
         memory.leaf_value[column * args.value_pitch] = node;  // in the place of its first leaf
     }

@@ -1,0 +1,29 @@
+// The planners of the two families, and what they share. Included by plan*.cpp only.
+#pragma once
+
+#include <algorithm>
+
+#include "plan.h"
+
+namespace gpureduce {
+
+inline constexpr int kWarp = 32;
+inline constexpr int kFastAxes = 4;  // axes that the kernels with vector loads take
+inline constexpr int64_t kMaxGridY = 65535;
+inline constexpr int64_t kNarrowIndex = int64_t(1) << 31;  // indices below it fit a Divisor
+inline constexpr int64_t kSharedBytes = 48 << 10;          // of a block, without asking for more
+
+// The accumulator of a problem's operator.
+struct Accumulator {
+    int bytes;
+    bool order_free;
+    int mailbox_bytes() const { return 2 * bytes; }  // every 4 bytes travel with a mark
+};
+
+inline int64_t pick(int forced, int64_t chosen) { return forced > 0 ? forced : chosen; }
+inline int64_t previous_power_of_two(int64_t n) { return next_power_of_two(n + 1) / 2; }
+
+void plan_row(Plan& plan, const Problem& p, const DeviceTraits& device, Accumulator acc, const Geometry& force);
+void plan_column(Plan& plan, const Problem& p, const DeviceTraits& device, Accumulator acc, const Geometry& force);
+
+}  // namespace gpureduce
