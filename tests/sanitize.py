@@ -16,7 +16,7 @@ import torch
 
 from tests import common
 
-SHORT_ROW, WARP_ROW, BLOCK_ROW = 2, 3, 4
+SHORT_ROW, WARP_ROW, BLOCK_ROW, COLUMN = 2, 3, 4, 5
 PATHS = {"short_row", "warp_row", "block_row", "column", "narrow_column", "staged_row"}
 LOADERS = {"vector", "unaligned", "gather", "nested", "strided"}
 seen_paths, seen_loaders, calls = set(), set(), 0
@@ -61,6 +61,12 @@ def columns(dtype):
         for threads, across, chunk in ((64, 4, 1), (128, 32, 2)):
             force(threads=threads, threads_across=across, chunk_leaves=chunk)
             check(x, 1)
+    for width in (5, 16):  # chunks that join level by level, and rounds
+        x = common.random_data((2, 4203, width), dtype, seed=width)
+        for chunk in (1, 256):
+            force(path=COLUMN, threads=32, threads_across=4, chunk_leaves=chunk)
+            check(x, 1)
+            check(x, [0, 1], lambda t: t[:, 1:])
 
 
 def narrow_columns(dtype):

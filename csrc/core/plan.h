@@ -76,7 +76,6 @@ inline constexpr int kStagedThreads = 256;  // of a block of staged_row.cu
 inline constexpr int kStagedBlocksPerSm = 6;
 inline constexpr int kPart = 64;            // elements that one of its lanes adds
 inline constexpr int kColumnThreads = 256;  // of a block of column.cu, at most
-inline constexpr int kJoin = 8;             // chunks that a thread collects at once
 inline constexpr int kNarrowThreads = 128;  // of a block of narrow_column.cu
 inline constexpr int kNarrowBlocksPerSm = 8;
 inline constexpr int kNarrowStages = 2;  // tiles of a warp in shared memory
@@ -86,10 +85,12 @@ constexpr int column_leaves_in_flight(int bytes) { return bytes >= 16 ? 1 : byte
 // Blocks of column.cu on an SM, by the bytes of a thread's accumulators.
 constexpr int column_blocks_per_sm(int bytes) { return bytes <= 32 ? 4 : bytes <= 64 ? 3 : 2; }
 
+// Chunks that a thread collects at once: eight letters, or two accumulators.
+constexpr int join_chunks(int accumulator_bytes) { return accumulator_bytes <= 4 ? 8 : accumulator_bytes <= 8 ? 4 : 2; }
 // Chunks that join in one group, with `columns` columns of a block of `threads` threads.
-constexpr int64_t join_group(int64_t threads, int64_t columns) {
+constexpr int64_t join_group(int64_t threads, int64_t columns, int accumulator_bytes) {
     int64_t const down = threads / next_power_of_two(columns);
-    return kJoin * (down > 1 ? down : 1);
+    return join_chunks(accumulator_bytes) * (down > 1 ? down : 1);
 }
 
 // Mailbox entries for `chunks` chunks that join in groups, and the groups in groups, until one is left.

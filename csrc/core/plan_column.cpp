@@ -48,8 +48,9 @@ void set_column_block(Plan& plan, const ColumnTask& task, int64_t most_threads, 
 
 // Equal chunks, so that all blocks are resident at once: bandwidth is there with half of them, and a second wave of a few
 // blocks would take as long as the first.
-void set_column_chunks(Plan& plan, const ColumnTask& task, const DeviceTraits& device, int64_t entry_bytes,
+void set_column_chunks(Plan& plan, const ColumnTask& task, const DeviceTraits& device, Accumulator acc,
                        const Geometry& force) {
+    int64_t const entry_bytes = plan.vector_columns * acc.mailbox_bytes();
     int64_t const tiles = ceil_div(task.units, plan.threads_across), down = plan.threads / plan.threads_across;
     int64_t const columns = plan.threads_across * plan.vector_columns;
     int64_t const resident =
@@ -59,7 +60,8 @@ void set_column_chunks(Plan& plan, const ColumnTask& task, const DeviceTraits& d
     plan.chunk_leaves = std::max<int64_t>(down * task.together, plan.chunk_leaves);
     for (;; plan.chunk_leaves *= 2) {
         plan.chunks = std::max<int64_t>(1, ceil_div(task.leaves, plan.chunk_leaves));
-        plan.mailbox_bytes = join_entries(plan.chunks, join_group(plan.threads, columns)) * task.units * entry_bytes;
+        plan.mailbox_bytes =
+            join_entries(plan.chunks, join_group(plan.threads, columns, acc.bytes)) * task.units * entry_bytes;
         if (plan.chunks == 1 || (plan.chunks <= kMaxGridY && plan.mailbox_bytes <= kMaxMailboxBytes)) break;
     }
     plan.grid_x = tiles;
@@ -97,10 +99,9 @@ void plan_wide_column(Plan& plan, const Problem& p, const DeviceTraits& device, 
     task.load_bytes = plan.vector_columns * element_bytes;
     task.together = column_leaves_in_flight(task.load_bytes);
     task.order_free = acc.order_free;
-    int64_t const entry_bytes = plan.vector_columns * acc.mailbox_bytes();
     for (int64_t most_threads = kColumnThreads;; most_threads /= 2) {
         set_column_block(plan, task, most_threads, force);
-        set_column_chunks(plan, task, device, entry_bytes, force);
+        set_column_chunks(plan, task, device, acc, force);
         if (set_column_runs(plan, task)) return;
     }
 }
@@ -130,7 +131,7 @@ void set_narrow_chunks(Plan& plan, int64_t leaves, int64_t columns, Accumulator 
     for (;; plan.chunk_leaves *= 2) {
         plan.chunks = ceil_div(leaves, plan.chunk_leaves);
         plan.mailbox_bytes =
-            join_entries(plan.chunks, join_group(kNarrowThreads, columns)) * columns * acc.mailbox_bytes();
+            join_entries(plan.chunks, join_group(kNarrowThreads, columns, acc.bytes)) * columns * acc.mailbox_bytes();
         if (plan.mailbox_bytes <= kMaxMailboxBytes) break;
     }
     plan.counter_levels = acc.order_free ? 1 : ceil_log2(plan.chunk_leaves / least) + 1;

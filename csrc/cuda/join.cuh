@@ -9,6 +9,7 @@ namespace gpureduce::cuda {
 template <class Op>
 struct Join {
     using A = typename Op::acc;
+    static constexpr int kChunks = join_chunks(int(sizeof(A)));
     Letter* boxes;  // of the first column of this block
     int64_t pitch;
     int columns;       // of this block, no power of two
@@ -21,7 +22,7 @@ struct Join {
     // `value` has a node for every column in shared memory, all threads see them, and `scratch` has room for one a thread.
     // True in the one block that then has the totals in `value`, seen by all threads.
     __device__ __forceinline__ bool run(int64_t index, int64_t count, A* value, A* scratch) {
-        int const down = max(1, int(blockDim.x) >> columns_log2), group = kJoin * down;
+        int const down = max(1, int(blockDim.x) >> columns_log2), group = kChunks * down;
 #pragma unroll 1
         while (count > 1) {
             for (int column = threadIdx.x; column < columns; column += blockDim.x)
@@ -36,22 +37,22 @@ struct Join {
         return true;
     }
 
-    // The chunks [first, end) of as many columns as there are threads side by side: every thread takes kJoin chunks, looked
+    // The chunks [first, end) of as many columns as there are threads side by side: every thread takes kChunks chunks, looked
     // at together, so that a level costs one way to the L2; then the threads of a column fold.
     __device__ __forceinline__ void collect(int first_column, int64_t first, int64_t end, A* value, A* scratch) const {
         int const y = threadIdx.x >> columns_log2, column = first_column + (threadIdx.x & ((1 << columns_log2) - 1));
-        int64_t const own = first + y * kJoin;
-        Letter* from[kJoin];
-        bool exists[kJoin];
-        A node[kJoin];
+        int64_t const own = first + y * kChunks;
+        Letter* from[kChunks];
+        bool exists[kChunks];
+        A node[kChunks];
 #pragma unroll
-        for (int j = 0; j < kJoin; ++j) {
+        for (int j = 0; j < kChunks; ++j) {
             from[j] = box(own + j, column);
             exists[j] = column < columns && own + j < end;
         }
         receive<A>(from, exists, 1, node);
 #pragma unroll
-        for (int j = 0; j < kJoin; ++j)
+        for (int j = 0; j < kChunks; ++j)
             if (!exists[j]) node[j] = Op::identity();
         A mine = fold_pairwise<Op>(node);
         __syncthreads();  // the nodes sent have been read
