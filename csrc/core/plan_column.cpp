@@ -53,15 +53,18 @@ void set_column_chunks(Plan& plan, const ColumnTask& task, const DeviceTraits& d
     int64_t const entry_bytes = plan.vector_columns * acc.mailbox_bytes();
     int64_t const tiles = ceil_div(task.units, plan.threads_across), down = plan.threads / plan.threads_across;
     int64_t const columns = plan.threads_across * plan.vector_columns;
+    int64_t const group = join_group(plan.threads, columns, acc.bytes);
     int64_t const resident =
         int64_t(device.sm_count) * column_blocks_per_sm(task.unit_bytes) * kColumnThreads / plan.threads;
-    int64_t const wanted = std::max<int64_t>(1, resident / tiles);
-    plan.chunk_leaves = pick(force.chunk_leaves, next_power_of_two(ceil_div(task.leaves, wanted)));
+    // Single columns do with half as many: each of their loads is small, and a thread has 32 in flight.
+    int64_t const wanted = std::max<int64_t>(1, resident / (task.load_bytes < kVectorBytes ? 2 * tiles : tiles));
+    int64_t const share = next_power_of_two(ceil_div(task.leaves, wanted)), chunks = ceil_div(task.leaves, share);
+    bool const one_level_less = chunks > group && chunks <= 2 * group;  // half as many chunks, too, are enough
+    plan.chunk_leaves = pick(force.chunk_leaves, one_level_less ? 2 * share : share);
     plan.chunk_leaves = std::max<int64_t>(down * task.together, plan.chunk_leaves);
     for (;; plan.chunk_leaves *= 2) {
         plan.chunks = std::max<int64_t>(1, ceil_div(task.leaves, plan.chunk_leaves));
-        plan.mailbox_bytes =
-            join_entries(plan.chunks, join_group(plan.threads, columns, acc.bytes)) * task.units * entry_bytes;
+        plan.mailbox_bytes = join_entries(plan.chunks, group) * task.units * entry_bytes;
         if (plan.chunks == 1 || (plan.chunks <= kMaxGridY && plan.mailbox_bytes <= kMaxMailboxBytes)) break;
     }
     plan.grid_x = tiles;

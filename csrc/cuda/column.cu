@@ -102,8 +102,11 @@ __device__ __forceinline__ Values<Op, V> reduce_chunk(const ColumnArgs<R>& args,
         if (share.down > 1) __syncthreads();
         node = fold_down<Op, V>(node, args.across_log2, shared);
         if (args.rounds == 1) return node;
-        if (share.y == 0) rounds.push(round, node);
-        if (++round == args.rounds) return rounds.total(round);
+        if (share.y == 0) {
+            rounds.push(round, node);
+            if (round + 1 == args.rounds) node = rounds.total(args.rounds);
+        }
+        if (++round == args.rounds) return node;
         __syncthreads();
     }
 }

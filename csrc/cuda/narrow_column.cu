@@ -100,10 +100,11 @@ __device__ __forceinline__ int reduce_run(const NarrowArgs& args, const WarpMemo
     const E* const in = static_cast<const E*>(args.in) + leaf * kColumnLeafRows * args.pitch;
     auto const rows_of = [&](int tile) { return int(min(rows - int64_t(tile) * tile_rows, int64_t(tile_rows))); };
     auto const stage_of = [&](int tile) { return memory.stage + tile % kNarrowStages * args.stage_bytes; };
+    auto const first_of = [&](int tile) { return in + int64_t(tile) * tile_rows * args.pitch; };
     auto const start = [&](int tile) {
         if (tile < tiles)
-            stage_run(in + int64_t(tile) * tile_rows * args.pitch, (rows_of(tile) - 1) * args.pitch + args.columns,
-                      stage_of(tile), threadIdx.x % kWarp, kWarp);
+            stage_run(first_of(tile), (rows_of(tile) - 1) * args.pitch + args.columns, stage_of(tile),
+                      threadIdx.x % kWarp, kWarp);
         commit_copies();
     };
     for (int tile = 0; tile < kNarrowStages - 1; ++tile) start(tile);
@@ -111,7 +112,7 @@ __device__ __forceinline__ int reduce_run(const NarrowArgs& args, const WarpMemo
         start(tile + kNarrowStages - 1);
         wait_for_copies<kNarrowStages - 1>();
         __syncwarp();
-        sum_leaves<Op>(args, staged_at(in, stage_of(tile)), rows_of(tile), memory.leaf_value);
+        sum_leaves<Op>(args, staged_at(first_of(tile), stage_of(tile)), rows_of(tile), memory.leaf_value);
         __syncwarp();
         fold_tile<Op>(args, memory, tile);
         __syncwarp();
