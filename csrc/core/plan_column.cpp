@@ -29,10 +29,11 @@ struct ColumnTask {
 };
 
 // Of a row, at once: as much as memory likes, but few accumulators, or joins take long, and few of the rows' odd ends.
-// H200: (65536, 1024) fp32 64.1 us with 256 bytes, 65.4 with 128; (1048576, 128) bf16 67.9 with 128, 68.2 with 256;
+// H200: (1024, 65536) fp32 63.4 us with 512 bytes, 63.9 with 256; (65536, 1024) fp32 64.1 with 256, 65.4 with 128; (1048576, 128) bf16 67.9 with 128, 68.2 with 256;
 // (100003, 257) fp32 31.0 with 128, 31.7 with 256.
 int64_t piece_bytes(const ColumnTask& task) {
     if (task.load_bytes < kVectorBytes) return (task.units < kManyUnits ? kPieceBytes / 2 : 2 * kPieceBytes);
+    if (task.units >= kManyUnits) return 2 * kPieceBytes;  // no joins
     return task.unit_bytes > task.load_bytes ? kPieceBytes / 2 : kPieceBytes;
 }
 
@@ -56,10 +57,12 @@ void set_column_chunks(Plan& plan, const ColumnTask& task, const DeviceTraits& d
     int64_t const group = join_group(plan.threads, columns, acc.bytes);
     int64_t const resident =
         int64_t(device.sm_count) * column_blocks_per_sm(task.unit_bytes) * kColumnThreads / plan.threads;
-    // Single columns do with half as many: each of their loads is small, and a thread has 32 in flight.
-    int64_t const wanted = std::max<int64_t>(1, resident / (task.load_bytes < kVectorBytes ? 2 * tiles : tiles));
-    int64_t const share = next_power_of_two(ceil_div(task.leaves, wanted)), chunks = ceil_div(task.leaves, share);
-    bool const one_level_less = chunks > group && chunks <= 2 * group;  // half as many chunks, too, are enough
+    int64_t const wanted = std::max<int64_t>(1, resident / tiles);
+    int64_t share = next_power_of_two(ceil_div(task.leaves, wanted));
+    // Half as many are enough where each thread has little to read for what it adds: single columns, and narrow types.
+    if (task.load_bytes < kVectorBytes || (task.unit_bytes > task.load_bytes && share >= 4 * down)) share *= 2;
+    int64_t const chunks = ceil_div(task.leaves, share);
+    bool const one_level_less = chunks > group && chunks <= 2 * group;  // again, half as many are enough
     plan.chunk_leaves = pick(force.chunk_leaves, one_level_less ? 2 * share : share);
     plan.chunk_leaves = std::max<int64_t>(down * task.together, plan.chunk_leaves);
     for (;; plan.chunk_leaves *= 2) {

@@ -82,16 +82,18 @@ void plan_warp_row(Plan& plan, const Problem& p, const Geometry& force) {
 void plan_block_row(Plan& plan, const Problem& p, int64_t leaves, const DeviceTraits& device, Accumulator acc,
                     const Geometry& force) {
     // Integers fold once a block, not once a leaf: one wave of large chunks suits them better.
-    int64_t const blocks = int64_t(device.sm_count) * kBlocksPerSm * (acc.order_free ? 1 : 2);
+    // A row of a few MB is done soonest by a block an SM: fewer join.
+    bool const brief = p.outputs == 1 && leaves <= 64 * int64_t(device.sm_count);
+    int64_t const blocks = int64_t(device.sm_count) * (brief ? 1 : acc.order_free ? kBlocksPerSm : 2 * kBlocksPerSm);
     int64_t const most = acc.order_free ? 4096 : 256;
     int64_t const share = next_power_of_two(ceil_div(leaves * p.outputs, blocks));
     plan.path = Path::block_row;
-    plan.chunk_leaves = leaves <= kWarp ? kWarp : std::clamp<int64_t>(share, 16, most);
+    plan.chunk_leaves = leaves <= kWarp ? kWarp : std::clamp<int64_t>(share, brief ? 8 : 16, most);
     plan.chunk_leaves = std::min(pick(force.chunk_leaves, plan.chunk_leaves), next_power_of_two(leaves));
     set_chunks(plan, leaves, acc.mailbox_bytes());
     // Half-sized blocks overlap better with each other; a single row has too few of them to care. float16 needs so many
     // registers that only half-sized ones come in pairs.
-    bool const single = p.outputs == 1 && plan.chunk_leaves > 64 && p.in != DType::float16;
+    bool const single = p.outputs == 1 && plan.chunk_leaves > (brief ? 32 : 64) && p.in != DType::float16;
     bool const large_blocks = leaves <= kWarp || single;
     int64_t const most_warps = (large_blocks ? kMaxThreads : kMaxThreads / 2) / kWarp;
     int64_t const warps = std::min({leaves, plan.chunk_leaves, most_warps});
