@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import torch
+from torch._ops import OpOverloadPacket
 
 PACKAGE = Path(__file__).resolve().parent
 LIBRARY = PACKAGE / "_C.so"
@@ -41,3 +42,11 @@ def load_library() -> None:
         raise ImportError(
             f"{what}, and cannot be loaded: {error}\n{running}. Rebuild it with:\n    {rebuild_command()}"
         ) from error
+
+
+def call_directly(packet: OpOverloadPacket) -> None:
+    """Spares each call of an operator by its name the packet's frame of Python, about 0.4 us, which serves operators that
+    take TorchScript classes and does nothing for others. Everything else of the packet stays as it is."""
+    if type(packet) is OpOverloadPacket and not packet._has_torchbind_op_overload:
+        methods = {"__call__": packet._op, "__module__": OpOverloadPacket.__module__}
+        packet.__class__ = type(OpOverloadPacket.__name__, (OpOverloadPacket,), methods)

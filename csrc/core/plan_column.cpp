@@ -29,8 +29,8 @@ struct ColumnTask {
 };
 
 // Of a row, at once: as much as memory likes, but few accumulators, or joins take long, and few of the rows' odd ends.
-// H200: (1024, 65536) fp32 63.4 us with 512 bytes, 63.9 with 256; (65536, 1024) fp32 64.1 with 256, 65.4 with 128; (1048576, 128) bf16 67.9 with 128, 68.2 with 256;
-// (100003, 257) fp32 31.0 with 128, 31.7 with 256.
+// H200: (1024, 65536) fp32 63.4 us with 512 bytes, 63.9 with 256; (65536, 1024) fp32 64.1 with 256, 65.4 with 128;
+// (1048576, 128) bf16 67.9 with 128, 68.2 with 256; (100003, 257) fp32 31.0 with 128, 31.7 with 256.
 int64_t piece_bytes(const ColumnTask& task) {
     if (task.load_bytes < kVectorBytes) return (task.units < kManyUnits ? kPieceBytes / 2 : 2 * kPieceBytes);
     if (task.units >= kManyUnits) return 2 * kPieceBytes;  // no joins

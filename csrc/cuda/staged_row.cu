@@ -70,13 +70,13 @@ __device__ __forceinline__ int add_narrow(const E* cell, int count) {
     return last == 0 ? total : add_word<E>(total, word[last] & last_mask);
 }
 
-// What one lane adds of a row of `n`: `count` elements, at most kPart. Very short rows have a tree of their own: with
+// What one lane adds of a row of row_elements: `count` of them, at most kPart. Very short rows have a tree of their own: with
 // millions of them the instructions count.
 template <class Op>
-__device__ __forceinline__ RowPart<Op> part_sum(const typename Op::element* cell, int count, int n) {
+__device__ __forceinline__ RowPart<Op> part_sum(const typename Op::element* cell, int count, int row_elements) {
     if constexpr (adds_words<Op>)
         return count > 0 ? add_narrow(cell, count) : 0;
-    else if (n <= kVeryShort)
+    else if (row_elements <= kVeryShort)
         return node_of<Op, kVeryShort>(cell, count);
     else
         return count > 0 ? node_of<Op, kPart>(cell, count) : Op::identity();
