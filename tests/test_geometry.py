@@ -131,7 +131,9 @@ def test_column_rounds(geometry, dtype):
         want, on_gpu = op(x, 0), x.cuda()
         for threads, across, chunk in itertools.product((32, 64), (4, 32), (64, 256, 8192)):
             geometry(path=COLUMN, threads=threads, threads_across=across, chunk_leaves=chunk)
-            assert_same_bits(op(on_gpu, 0).cpu(), want, f"{leaves} leaves threads {threads} across {across} chunk {chunk}")
+            assert_same_bits(
+                op(on_gpu, 0).cpu(), want, f"{leaves} leaves threads {threads} across {across} chunk {chunk}"
+            )
 
 
 @pytest.mark.cuda
@@ -160,7 +162,9 @@ def test_narrow_column_geometries(geometry, dtype, offset, gap):
         x, on_gpu = (t[offset:].view(rows, pitch)[:, :columns] for t in (data, data.cuda()))
         want = op(x, 0)
         geometry()
-        vectors = columns * dtype.itemsize % 16 == 0 and pitch * dtype.itemsize % 16 == 0 and on_gpu.data_ptr() % 16 == 0
+        vectors = (
+            columns * dtype.itemsize % 16 == 0 and pitch * dtype.itemsize % 16 == 0 and on_gpu.data_ptr() % 16 == 0
+        )
         assert (common.description(on_gpu, 0)["path"] == "narrow_column") != vectors
         for path, chunk, tile in ((0, 0, 0), (0, 16, 1), (0, 256, 2), (0, 4096, 64), (COLUMN, 0, 0)):
             geometry(path=path, chunk_leaves=chunk, rows_per_group=tile)

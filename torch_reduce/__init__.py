@@ -3,11 +3,16 @@
 Importing this package registers the operators, ``torch.ops.gpureduce.*``; their documented forms are below.
 """
 
-from ._load import load_library
+import torch
+
+from ._load import call_directly, load_library
 
 load_library()
+call_directly(torch.ops.gpureduce.sum)
 
 from . import _vmap  # noqa: E402, F401  (registers with the operators, which have to be there first)
 from .ops import explain, sum  # noqa: E402
+
+del torch
 
 __all__ = ["explain", "sum"]
