@@ -48,7 +48,7 @@ __device__ __forceinline__ void for_each_leaf(const Reader& row, int64_t first, 
 }
 
 // A row of at most kMaxGroup leaves by one warp: lane i keeps the i-th value of 32 and, when those are folded, the i-th of
-// the nodes. Valid in every lane.
+// the nodes. Valid in lane 0.
 static_assert(kMaxGroup == kWarp * kWarp, "one value a lane, twice");
 template <class Op, class Reader>
 __device__ __forceinline__ typename Op::acc fold_all_leaves(const Reader& row, int leaves) {
@@ -68,7 +68,9 @@ __device__ __forceinline__ typename Op::acc fold_all_leaves(const Reader& row, i
             if (lane == done / kWarp) node = mine;
         }
     }
-    return fold_lanes<Op>(Op::order_free || leaves <= kWarp ? mine : node);
+    if (Op::order_free) return fold_lanes<Op>(mine);
+    if (leaves > kWarp) return fold_lanes<Op>(node);
+    return fold_lanes<Op>(mine, 1 << (kWarp - __clz(leaves - 1)));  // as many as have a value
 }
 
 }  // namespace gpureduce::cuda

@@ -1,7 +1,7 @@
 // Rows of at most kMaxGroup leaves, when there are enough of them to keep every warp busy.
 //
 // Who owns what: a warp owns a row and reads it leaf by leaf; lane i keeps the i-th of 32 values, so that the tree over
-// them is one more fold of the lanes. Valid: in every lane. Moves: the input once. Barriers: none.
+// them is one more fold of the lanes. Valid: in lane 0. Moves: the input once. Barriers: none.
 #include "launch.cuh"
 #include "leaves.cuh"
 
