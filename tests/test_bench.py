@@ -9,7 +9,7 @@ import sys
 import pytest
 import torch
 
-from bench import bench_accuracy, cases, harness, plot, report, results
+from bench import bench_accuracy, cases, counters, harness, plot, report, results
 from tests import common
 
 RECORD = {"machine": "NVIDIA H200", "driver": "1", "torch": "2.11.0", "cuda": "13.0", "python": "3.12.3"}
@@ -193,3 +193,18 @@ def test_bench_reduce_runs_several_suites(tmp_path):
         rows = results.read(path)
         assert [row["provider"] for row in rows] == ["gpureduce", "torch"]
         assert all(row["machine"] and float(row["us"]) > 0 for row in rows)
+
+
+def test_counters_are_read_from_the_profilers_table():
+    """Units, thousands, the kernel's name and the two longest waits, from a row as ncu writes it."""
+    prefix, suffix = "smsp__average_warps_issue_stalled_", "_per_issue_active.ratio"
+    units = dict.fromkeys(counters.METRICS.values(), "%")
+    units |= {counters.METRICS["us"]: "msecond", counters.METRICS["dram_read_mb"]: "Gbyte"}
+    found = dict.fromkeys(counters.METRICS.values(), "12.5")
+    found |= {counters.METRICS["us"]: "1.5", counters.METRICS["dram_read_mb"]: "1,234.5"}
+    found |= {"Kernel Name": "void a::(anonymous namespace)::column_kernel<b::Sum<float, float>, 4>(c)"}
+    found |= {f"{prefix}{reason}{suffix}": value for reason, value in (("wait", "2"), ("barrier", "1"), ("lg", "30"))}
+    row = counters.row_of(cases.load("grid")[0], units, found)
+    assert (row["us"], row["dram_read_mb"], row["dram_percent"]) == (1500.0, 1234500.0, 12.5)
+    assert (row["kernel"], row["waits_for"]) == ("column_kernel", "lg 30.0, wait 2.0")
+    assert [case.name for case in counters.far_cases("^16777216x3 dim 0")] == ["16777216x3 dim 0 float32"]
