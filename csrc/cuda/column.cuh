@@ -118,19 +118,15 @@ struct ColumnReader {
         }
         return fold_leaves(leaf);
     }
-    // One leaf, of which rows may be missing.
+    // One leaf, of which rows may be missing: those are read as the last row, so that all loads are in flight, and not added.
     __device__ __forceinline__ Cells leaf(int64_t row) const {
+        Loaded rows[kColumnLeafRows];
+#pragma unroll
+        for (int r = 0; r < kColumnLeafRows; ++r) rows[r] = load(row_at(min(row + r, args.n - 1)));
         Cells sum = none();
-        if (row + kColumnLeafRows <= args.n) {
-            Loaded rows[kColumnLeafRows];
 #pragma unroll
-            for (int r = 0; r < kColumnLeafRows; ++r) rows[r] = load(row_at(row + r));
-#pragma unroll
-            for (int r = 0; r < kColumnLeafRows; ++r) add_to(sum, rows[r]);
-        } else {
-#pragma unroll 1
-            for (; row < args.n; ++row) add_to(sum, load(row_at(row)));
-        }
+        for (int r = 0; r < kColumnLeafRows; ++r)
+            if (row + r < args.n) add_to(sum, rows[r]);
         return sum;
     }
     static __device__ __forceinline__ Cells fold_leaves(Cells (&leaf)[kLeaves]) {
@@ -157,7 +153,10 @@ __device__ __noinline__ typename ColumnReader<Op, V, R>::Cells ragged(const Colu
     Reader const reader{args, start};
     typename Reader::Cells leaf[Reader::kLeaves];
 #pragma unroll
-    for (int i = 0; i < Reader::kLeaves; ++i) leaf[i] = reader.leaf(row + i * kColumnLeafRows);
+    for (int i = 0; i < Reader::kLeaves; ++i) {
+        leaf[i] = Reader::none();
+        if (row + i * kColumnLeafRows < args.n) leaf[i] = reader.leaf(row + i * kColumnLeafRows);
+    }
     return Reader::fold_leaves(leaf);
 }
 
