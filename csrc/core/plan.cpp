@@ -60,6 +60,10 @@ bool is_grouped(const Problem& p) {
            strides_fit_vectors(p.reduced, p.reduced.count - 1, bytes);
 }
 
+bool is_whole_row(const Problem& p, Loader loader) {
+    return loader == Loader::vector && p.kept.count <= 1 && p.n % components_of(dtype_info(p.in).bytes) == 0;
+}
+
 Plan make_plan(const Problem& p, const DeviceTraits& device, const Geometry& force) {
     Plan plan;
     if (p.outputs == 0) return plan;
@@ -90,6 +94,7 @@ std::string to_json(const Problem& p, const Plan& plan) {
     json.add("loader", name_of(plan.loader));
     json.add("threads", plan.threads);
     json.add("lanes_per_row", plan.lanes_per_row);
+    json.add("lane_loads", plan.lane_loads);
     json.add("rows_per_group", plan.rows_per_group);
     json.add("tile_rows", plan.tile_rows);
     json.add("threads_across", plan.threads_across);

@@ -15,7 +15,7 @@ struct DeviceTraits {
 
 enum class Path : uint8_t {
     nothing,        // no outputs
-    short_row,      // a group of 1 to 32 lanes per row, several rows in flight
+    short_row,      // a group of 1 to 32 lanes per row of at most one leaf, several rows in flight
     warp_row,       // a warp per row
     block_row,      // a block per chunk of leaves; the block of the last chunk collects the others
     column,         // threads own columns; the block of the last chunk of a tile collects the others
@@ -36,6 +36,7 @@ struct Plan {
     Loader loader = Loader::vector;
     int threads = 0;           // per block
     int lanes_per_row = 0;     // short_row, staged_row
+    int lane_loads = 0;        // short_row: 16-byte loads of a lane, 1, 2 or 4
     int rows_per_group = 0;    // short_row: rows of a lane group
     int tile_rows = 0;         // staged_row: rows in shared memory, of one block
     int threads_across = 0;    // column: threads side by side over columns, the others share the rows
@@ -67,7 +68,8 @@ inline constexpr int64_t kMaxMailboxBytes = 1 << 20;
 // What the kernels are compiled for, and plans must keep to.
 inline constexpr int kMaxThreads = 512;     // of a block of a row kernel
 inline constexpr int kBlocksPerSm = 2;      // of so many threads, with 64 registers each
-inline constexpr int kMaxRowsPerGroup = 4;  // that a group of short_row.cu reads at once
+// Rows that a group of short_row.cu reads at once, with so many loads a lane and row.
+GPUREDUCE_HD constexpr int short_rows_at_once(int loads) { return loads >= kLoads ? 2 : 4; }
 inline constexpr int kMaxGroup = 1024;      // leaves that a warp folds
 inline constexpr int kRowGroups = 1024;     // leaves that a block folds at once
 inline constexpr int kRowLevels = 12;       // of its counter over so many
@@ -105,6 +107,9 @@ bool strides_fit_vectors(const AxisList& axes, int count, int element_bytes);
 
 // Whether every 16-byte group of a row is one aligned run of memory.
 bool is_grouped(const Problem& problem);
+
+// Whether rows consist of whole aligned 16-byte packs, side by side along one axis.
+bool is_whole_row(const Problem& problem, Loader loader);
 
 Plan make_plan(const Problem& problem, const DeviceTraits& device, const Geometry& force = {});
 

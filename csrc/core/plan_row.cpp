@@ -35,15 +35,18 @@ void set_chunks(Plan& plan, int64_t leaves, int64_t bytes_per_chunk) {
     }
 }
 
+// One load a lane for as few lanes as that takes, or two or four for a whole warp.
 void plan_short_row(Plan& plan, const Problem& p, int element_components, const DeviceTraits& device,
                     const Geometry& force) {
     plan.path = Path::short_row;
-    plan.lanes_per_row = int(next_power_of_two(std::max<int64_t>(1, ceil_div(p.n, element_components))));
+    int64_t const packs = next_power_of_two(std::max<int64_t>(1, ceil_div(p.n, element_components)));
+    plan.lanes_per_row = int(std::min<int64_t>(packs, kLanes));
+    plan.lane_loads = int(packs / plan.lanes_per_row);
     plan.threads = int(std::min<int64_t>(pick(force.threads, 256), kMaxThreads));
     int64_t const groups = plan.threads / plan.lanes_per_row;
     int64_t const share = ceil_div(p.outputs, groups * device.sm_count * (kBlocksPerSm * kMaxThreads / plan.threads));
-    plan.rows_per_group =
-        int(std::min<int64_t>(pick(force.rows_per_group, next_power_of_two(share)), kMaxRowsPerGroup));
+    int64_t const rows = pick(force.rows_per_group, next_power_of_two(share));
+    plan.rows_per_group = int(std::min<int64_t>(rows, short_rows_at_once(plan.lane_loads)));
     plan.grid_x = ceil_div(p.outputs, groups * plan.rows_per_group);
 }
 
@@ -116,13 +119,14 @@ void plan_row(Plan& plan, const Problem& p, const DeviceTraits& device, Accumula
     int64_t const warps = int64_t(device.sm_count) * kBlocksPerSm * (kMaxThreads / kWarp);
     bool const short_enough = leaves <= kWarp && 2 * p.outputs >= warps;
     bool const full_waves = leaves <= kMaxGroup && 10 * p.outputs >= 9 * warps * ceil_div(p.outputs, warps);
-    Path path = p.n <= short_limit                          ? Path::short_row
+    bool const is_short = p.n <= short_limit || (leaves <= 1 && is_whole_row(p, plan.loader));
+    Path path = is_short                                    ? Path::short_row
                 : leaves <= 2 || short_enough || full_waves ? Path::warp_row
                                                             : Path::block_row;
     Path const forced = Path(std::max(0, force.path - 1));
     if (force.path > 0 && p.n > 0) {
         bool const allowed = forced == Path::block_row || (forced == Path::warp_row && leaves <= kMaxGroup) ||
-                             (forced == Path::short_row && p.n <= short_limit);
+                             (forced == Path::short_row && is_short);
         if (allowed) path = forced;
     }
     // Through shared memory, unless short_row is wanted.

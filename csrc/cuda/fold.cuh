@@ -57,7 +57,7 @@ __device__ __forceinline__ typename Op::acc fold_lanes(typename Op::acc value, i
 }
 
 // Integers of one or two bytes add to 32 bits, a word of them at a time and in any order. A lane adds at most 256 of them
-// before the sum becomes 64 bits, and a short row has at most 512, so it fits.
+// before the sum becomes 64 bits, and a short row has at most 2,048, so it fits.
 template <class Op>
 inline constexpr bool adds_words = Op::order_free && sizeof(typename Op::element) <= 2;
 

@@ -1,16 +1,15 @@
-// Rows of at most one 16-byte load a lane.
+// Rows of at most one leaf: one 16-byte load a lane, or, of whole aligned packs, up to four.
 //
-// Who owns what: a group of lanes_per_row lanes owns a row; each lane one 16-byte pack of it. A block owns rows_per_group
-// rows for each of its groups, reads all of them at once and is done; a group's rows are one stride of all groups apart, so
-// neighbouring groups read neighbouring rows. Valid: in the first lane of a group. Moves: the input once. Barriers: none.
+// Who owns what: a group of lanes_per_row lanes owns a row; each lane one 16-byte pack of it, or, of a row longer than one
+// load of all lanes, the packs that are a load of all lanes apart. A block owns rows_per_group rows for each of its groups,
+// reads all of them at once and is done; a group's rows are one stride of all groups apart, so neighbouring groups read
+// neighbouring rows. Valid: in the first lane of a group. Moves: the input once. Barriers: none.
 //
 // Two kernels: `whole` for rows of whole aligned packs along one axis, which most are, and one for all others.
 #include "launch.cuh"
 
 namespace gpureduce::cuda {
 namespace {
-
-constexpr int kInFlight = kMaxRowsPerGroup;
 
 template <Loader L>
 struct ShortArgs {
@@ -28,45 +27,64 @@ struct Share {
     int64_t block_first;
 
     template <Loader L>
-    __device__ __forceinline__ explicit Share(const ShortArgs<L>& args) {
-        lane = int(threadIdx.x) & ((1 << args.lanes_log2) - 1);
-        first = int(threadIdx.x) >> args.lanes_log2;
-        step = int(blockDim.x) >> args.lanes_log2;
+    __device__ __forceinline__ Share(const ShortArgs<L>& args, int lanes_log2) {
+        lane = int(threadIdx.x) & ((1 << lanes_log2) - 1);
+        first = int(threadIdx.x) >> lanes_log2;
+        step = int(blockDim.x) >> lanes_log2;
         block_first = int64_t(blockIdx.x) * args.block_rows;
         rows = int(min(int64_t(args.block_rows), args.row.outputs - block_first));
     }
     __device__ __forceinline__ bool has(int i) const { return first + i * step < rows; }
 };
 
-// What one lane contributes to a row: the first `count` elements of its pack; with Whole, all or none.
-template <class Op, bool Whole>
+// What one lane contributes to a row: the first `count` elements of its pack.
+template <class Op>
 __device__ __forceinline__ RowPart<Op> pack_sum(uint4 words, int count) {
     using E = typename Op::element;
     if constexpr (adds_words<Op>) {
-        uint4 const zeros{0, 0, 0, 0};  // as what is not read
-        return add_words<E>(0, Whole ? words : select_bits(bytes_below(count * int(sizeof(E))), words, zeros));
+        return add_words<E>(0, select_bits(bytes_below(count * int(sizeof(E))), words, uint4{}));
     } else {
         Pack<E> const pack = as_pack<E>(words);
         typename Op::acc sum[components<E>];
 #pragma unroll
-        for (int c = 0; c < components<E>; ++c) sum[c] = Whole || c < count ? Op::load(pack.value[c]) : Op::identity();
+        for (int c = 0; c < components<E>; ++c) sum[c] = c < count ? Op::load(pack.value[c]) : Op::identity();
         auto const total = fold_pairwise<Op>(sum);
         return count > 0 ? total : Op::identity();
     }
 }
 
-template <class Op, bool Whole, Loader L>
-__device__ __forceinline__ void add_and_store(const ShortArgs<L>& args, const Share& share,
-                                              const uint4 (&words)[kInFlight], int count) {
-    RowPart<Op> part[kInFlight];
+// The same of whole packs, those that it has; integers were read as zeros where it has none. Where there are several, every
+// lane has the first.
+template <class Op, int Loads>
+__device__ __forceinline__ RowPart<Op> whole_sum(const uint4 (&words)[Loads], const bool (&mine)[Loads]) {
+    using E = typename Op::element;
+    if constexpr (adds_words<Op>) {
+        int total = 0;
 #pragma unroll
-    for (int i = 0; i < kInFlight; ++i) part[i] = pack_sum<Op, Whole>(words[i], count);
-    fold_rows<Op>(part, 1 << args.lanes_log2);
+        for (uint4 pack : words) total = add_words<E>(total, pack);
+        return total;
+    } else {
+        typename Op::acc sum[components<E>];
+#pragma unroll
+        for (int c = 0; c < components<E>; ++c) {
+            sum[c] = Op::load(as_pack<E>(words[0]).value[c]);
+#pragma unroll
+            for (int k = 1; k < Loads; ++k)
+                if (mine[k]) sum[c] = Op::combine(sum[c], Op::load(as_pack<E>(words[k]).value[c]));
+        }
+        auto const total = fold_pairwise<Op>(sum);
+        return Loads > 1 || mine[0] ? total : Op::identity();
+    }
+}
+
+template <class Op, Loader L, int Rows>
+__device__ __forceinline__ void store_rows(const ShortArgs<L>& args, const Share& share,
+                                           const RowPart<Op> (&part)[Rows]) {
     if (share.lane != 0) return;
     constexpr DType usual = info_of<usual_result<Op>>.id;
     bool const convert = args.row.out_type != usual;
 #pragma unroll
-    for (int i = 0; i < kInFlight; ++i) {
+    for (int i = 0; i < Rows; ++i) {
         int64_t const row = share.block_first + share.first + i * share.step;
         auto const result = Op::finish(part[i], args.row.n);
         if (!share.has(i)) continue;
@@ -77,22 +95,31 @@ __device__ __forceinline__ void add_and_store(const ShortArgs<L>& args, const Sh
     }
 }
 
-template <class Op>
+template <class Op, int Loads>
 __global__ void __launch_bounds__(kMaxThreads, short_blocks<Op>)
     whole_row_kernel(const __grid_constant__ ShortArgs<Loader::vector> args) {
     using E = typename Op::element;
-    Share const share(args);
+    constexpr int kRows = short_rows_at_once(Loads), kStep = kLanes * components<E>;
+    int const lanes_log2 = Loads > 1 ? ceil_log2(kLanes) : args.lanes_log2;
+    Share const share(args, lanes_log2);
     int const e = share.lane * components<E>;
-    bool const mine = e < int(args.row.n);
+    bool mine[Loads];
+#pragma unroll
+    for (int k = 0; k < Loads; ++k) mine[k] = e + k * kStep < int(args.row.n);
     int64_t const stride = args.row.kept.stride[0];
     const E* address = static_cast<const E*>(args.row.in) + (share.block_first + share.first) * stride + e;
-    uint4 words[kInFlight];
+    uint4 words[kRows][Loads];
 #pragma unroll
-    for (int i = 0; i < kInFlight; ++i) {
-        words[i] = load_vector_if(mine && share.has(i), address);
+    for (int i = 0; i < kRows; ++i) {
+#pragma unroll
+        for (int k = 0; k < Loads; ++k) words[i][k] = load_vector_if(share.has(i) && mine[k], address + k * kStep);
         address += share.step * stride;
     }
-    add_and_store<Op, true>(args, share, words, mine ? components<E> : 0);
+    RowPart<Op> part[kRows];
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) part[i] = whole_sum<Op>(words[i], mine);
+    fold_rows<Op>(part, 1 << lanes_log2);
+    store_rows<Op>(args, share, part);
 }
 
 template <class Op, Loader L>
@@ -100,38 +127,44 @@ __global__ void __launch_bounds__(kMaxThreads, short_blocks<Op>)
     short_row_kernel(const __grid_constant__ ShortArgs<L> args) {
     using E = typename Op::element;
     using Reader = RowReader<E, L>;
-    Share const share(args);
+    constexpr int kRows = short_rows_at_once(1);
+    Share const share(args, args.lanes_log2);
     int const e = share.lane * components<E>;
     int const count = int(args.row.n) - e;  // elements of this lane's pack; not positive if it has none
-    const E* row[kInFlight];
+    const E* row[kRows];
 #pragma unroll
-    for (int i = 0; i < kInFlight; ++i) {
+    for (int i = 0; i < kRows; ++i) {
         int64_t const index = share.block_first + (share.has(i) ? share.first + i * share.step : 0);
         row[i] = static_cast<const E*>(args.row.in) + args.row.kept.at(index).in;
     }
-    typename Reader::From::Raw raw[kInFlight];
-    bool inside[kInFlight];
+    typename Reader::From::Raw raw[kRows];
+    bool inside[kRows];
 #pragma unroll
-    for (int i = 0; i < kInFlight; ++i) {
+    for (int i = 0; i < kRows; ++i) {
         Reader const reader(args.row, row[i]);
         auto const from = reader.source(count > 0 ? e : 0);
         inside[i] = share.has(i) && count > 0 && reader.inside(from);
         raw[i] = from.fetch_if(inside[i]);
     }
-    uint4 words[kInFlight];
+    uint4 words[kRows];
 #pragma unroll
-    for (int i = 0; i < kInFlight; ++i) {
+    for (int i = 0; i < kRows; ++i) {
         Reader const reader(args.row, row[i]);
         words[i] = bit_cast<uint4>(reader.source(e).template pack<E>(raw[i]));
         if (!inside[i] && share.has(i) && count > 0) words[i] = bit_cast<uint4>(reader.read_elements(e));
     }
-    add_and_store<Op, false>(args, share, words, count);
+    RowPart<Op> part[kRows];
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) part[i] = pack_sum<Op>(words[i], count);
+    fold_rows<Op>(part, 1 << args.lanes_log2);
+    store_rows<Op>(args, share, part);
 }
 
 }  // namespace
 
 cudaError_t run_short_row(const Problem& p, const Plan& plan, const Buffers& b) {
-    bool const whole = p.kept.count <= 1 && p.n % components_of(dtype_info(p.in).bytes) == 0;
+    bool const whole = is_whole_row(p, plan.loader);
+    if (!whole && plan.lane_loads > 1) return cudaErrorInvalidConfiguration;
     return dispatch(p, plan, [&](auto op, auto tag) {
         using Op = decltype(op);
         constexpr Loader loader = decltype(tag)::loader;
@@ -141,7 +174,10 @@ cudaError_t run_short_row(const Problem& p, const Plan& plan, const Buffers& b) 
         args.block_rows = plan.threads / plan.lanes_per_row * plan.rows_per_group;
         auto const launch = [&](auto kernel) { kernel<<<unsigned(plan.grid_x), plan.threads, 0, b.stream>>>(args); };
         if constexpr (loader == Loader::vector)
-            if (whole) return launch(whole_row_kernel<Op>);
+            if (whole)
+                return plan.lane_loads == 1   ? launch(whole_row_kernel<Op, 1>)
+                       : plan.lane_loads == 2 ? launch(whole_row_kernel<Op, 2>)
+                                              : launch(whole_row_kernel<Op, kLoads>);
         launch(short_row_kernel<Op, loader>);
     });
 }
