@@ -16,7 +16,7 @@ import torch
 
 from tests import common
 
-SHORT_ROW, WARP_ROW, BLOCK_ROW, COLUMN = 2, 3, 4, 5
+SHORT_ROW, WARP_ROW, BLOCK_ROW, COLUMN, STAGED_ROW = 2, 3, 4, 5, 7
 PATHS = {"short_row", "warp_row", "block_row", "column", "narrow_column", "staged_row"}
 LOADERS = {"vector", "unaligned", "gather", "nested", "strided"}
 seen_paths, seen_loaders, calls = set(), set(), 0
@@ -53,6 +53,20 @@ def staged_rows(dtype):
         x = common.random_data(offset + count * (n + gap) - gap, dtype, seed=n)
         force()
         check(x, 1, lambda t, n=n, count=count, gap=gap, offset=offset: t.as_strided((count, n), (n + gap, 1), offset))
+
+
+def rows_of_a_leaf(dtype):
+    """One to four loads a lane, of whole packs and not; the last row ends with the tensor."""
+    load, vector = common.leaf_elements(dtype) // 4, common.components(dtype)
+    whole, odd = (
+        ((2 * load, 0, 0), (4 * load - vector, 0, 0)),
+        ((load + 1, 1, STAGED_ROW), (4 * load - 1, 0, STAGED_ROW)),
+    )
+    for n, offset, path in whole + odd:
+        for count, gap in ((3, 0), (35, vector)):
+            x = common.random_data(offset + count * (n + gap) - gap, dtype, seed=n)
+            force(path=path)
+            check(x, 1, lambda t, s=(count, n), p=n + gap, o=offset: t.as_strided(s, (p, 1), o))
 
 
 def columns(dtype):
@@ -105,6 +119,7 @@ def main():
     for dtype in common.DTYPES:
         rows(dtype)
         staged_rows(dtype)
+        rows_of_a_leaf(dtype)
         columns(dtype)
         narrow_columns(dtype)
         layouts(dtype)

@@ -20,7 +20,7 @@ enum class Path : uint8_t {
     block_row,      // a block per chunk of leaves; the block of the last chunk collects the others
     column,         // threads own columns; the block of the last chunk of a tile collects the others
     narrow_column,  // few columns, read as one run through shared memory
-    staged_row,     // short rows at any alignment, read as one run through shared memory
+    staged_row,     // rows of at most one leaf at any alignment, read as one run through shared memory
 };
 
 enum class Loader : uint8_t {
@@ -60,14 +60,14 @@ struct Geometry {
     int threads = 0;
     int chunk_leaves = 0;
     int threads_across = 0;
-    int rows_per_group = 0;  // staged_row: 32 rows of the tile each
+    int rows_per_group = 0;  // staged_row: 32 rows of the tile each, or as many as a warp adds at once
 };
 
 inline constexpr int64_t kMaxMailboxBytes = 1 << 20;
 
 // What the kernels are compiled for, and plans must keep to.
-inline constexpr int kMaxThreads = 512;     // of a block of a row kernel
-inline constexpr int kBlocksPerSm = 2;      // of so many threads, with 64 registers each
+inline constexpr int kMaxThreads = 512;  // of a block of a row kernel
+inline constexpr int kBlocksPerSm = 2;   // of so many threads, with 64 registers each
 // Rows that a group of short_row.cu reads at once, with so many loads a lane and row.
 GPUREDUCE_HD constexpr int short_rows_at_once(int loads) { return loads >= kLoads ? 2 : 4; }
 inline constexpr int kMaxGroup = 1024;      // leaves that a warp folds
@@ -76,7 +76,12 @@ inline constexpr int kRowLevels = 12;       // of its counter over so many
 inline constexpr int kMaxFold = 32768;      // chunks that a block folds
 inline constexpr int kStagedThreads = 256;  // of a block of staged_row.cu
 inline constexpr int kStagedBlocksPerSm = 6;
-inline constexpr int kPart = 64;            // elements that one of its lanes adds
+inline constexpr int kPart = 64;  // elements that one of its lanes adds, of rows of at most one load a lane
+// Lanes that add a longer row, up to a leaf: few, since what they read at once is in few banks of shared memory; up to
+// 128 positions each. Small integers, whose order is free, have more lanes.
+GPUREDUCE_HD constexpr int staged_lanes(int element_bytes, bool any_order) {
+    return any_order && element_bytes <= 2 ? 8 : element_bytes <= 4 ? 2 : 1;
+}
 inline constexpr int kColumnThreads = 256;  // of a block of column.cu, at most
 inline constexpr int kNarrowThreads = 128;  // of a block of narrow_column.cu
 inline constexpr int kNarrowBlocksPerSm = 8;

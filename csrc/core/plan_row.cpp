@@ -6,6 +6,7 @@ namespace {
 
 constexpr int64_t kSectorBytes = 32;            // of a line of the cache, the least that memory gives
 constexpr int64_t kStagedTileBytes = 17 << 10;  // four times 32 rows of 33 floats
+constexpr int64_t kStagedLeafBytes = 34 << 10;  // of rows longer than one load a lane
 
 // Whether a position in a row becomes an offset by arithmetic on 31 bits.
 bool is_walk(const Problem& p, int element_bytes) {
@@ -72,6 +73,23 @@ void plan_staged_row(Plan& plan, const Problem& p, int element_bytes, const Devi
     plan.grid_x = ceil_div(p.outputs, plan.tile_rows);
 }
 
+// The same for rows up to a leaf: as many as whole warps add, if a tile holds so many. Six tiles fit an SM of the H200, and
+// each has few warps that add: the copies of the others hide them.
+void plan_staged_leaf(Plan& plan, const Problem& p, int element_bytes, const DeviceTraits& device, Accumulator acc,
+                      const Geometry& force) {
+    plan.path = Path::staged_row;
+    plan.threads = kStagedThreads;
+    plan.lanes_per_row = staged_lanes(element_bytes, acc.order_free);
+    int64_t const row_bytes = p.kept.last().stride * element_bytes, warp_rows = kWarp / plan.lanes_per_row;
+    int64_t const share = ceil_div(p.outputs, int64_t(device.sm_count) * kStagedBlocksPerSm);
+    int64_t const chosen = std::min(kStagedLeafBytes / row_bytes, share);
+    int64_t rows =
+        std::min(pick(force.rows_per_group * int(warp_rows), chosen), (kSharedBytes - kVectorBytes) / row_bytes);
+    if (rows > warp_rows) rows -= rows % warp_rows;
+    plan.tile_rows = int(rows);
+    plan.grid_x = ceil_div(p.outputs, rows);
+}
+
 void plan_warp_row(Plan& plan, const Problem& p, const Geometry& force) {
     plan.path = Path::warp_row;
     plan.threads = int(std::min<int64_t>(pick(force.threads, p.outputs == 1 ? kWarp : 256), kMaxThreads));
@@ -119,16 +137,22 @@ void plan_row(Plan& plan, const Problem& p, const DeviceTraits& device, Accumula
     int64_t const warps = int64_t(device.sm_count) * kBlocksPerSm * (kMaxThreads / kWarp);
     bool const short_enough = leaves <= kWarp && 2 * p.outputs >= warps;
     bool const full_waves = leaves <= kMaxGroup && 10 * p.outputs >= 9 * warps * ceil_div(p.outputs, warps);
-    bool const is_short = p.n <= short_limit || (leaves <= 1 && is_whole_row(p, plan.loader));
+    bool const whole = is_whole_row(p, plan.loader);
+    bool const is_short = p.n <= short_limit || (leaves <= 1 && whole);
+    bool const flat = plan.loader == Loader::unaligned || (plan.loader == Loader::vector && !whole);
+    bool const staged_leaf = flat && leaves <= 1 && p.n > short_limit && is_one_run(p, element_bytes);
+    // A tile takes longer than a row does, so it pays where a warp a row would be more than one wave of warps.
     Path path = is_short                                    ? Path::short_row
+                : staged_leaf && p.outputs > warps          ? Path::staged_row
                 : leaves <= 2 || short_enough || full_waves ? Path::warp_row
                                                             : Path::block_row;
     Path const forced = Path(std::max(0, force.path - 1));
     if (force.path > 0 && p.n > 0) {
         bool const allowed = forced == Path::block_row || (forced == Path::warp_row && leaves <= kMaxGroup) ||
-                             (forced == Path::short_row && is_short);
+                             (forced == Path::short_row && is_short) || (forced == Path::staged_row && staged_leaf);
         if (allowed) path = forced;
     }
+    if (path == Path::staged_row) return plan_staged_leaf(plan, p, element_bytes, device, acc, force);
     // Through shared memory, unless short_row is wanted.
     if (path == Path::short_row && plan.loader == Loader::unaligned && forced != Path::short_row &&
         is_one_run(p, element_bytes))
