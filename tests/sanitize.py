@@ -17,7 +17,7 @@ import torch
 from tests import common
 
 SHORT_ROW, WARP_ROW, BLOCK_ROW, COLUMN, STAGED_ROW = 2, 3, 4, 5, 7
-PATHS = {"short_row", "warp_row", "block_row", "column", "narrow_column", "staged_row"}
+PATHS = {"short_row", "warp_row", "block_row", "column", "narrow_column", "staged_row", "tiny_row"}
 LOADERS = {"vector", "unaligned", "gather", "nested", "strided"}
 seen_paths, seen_loaders, calls = set(), set(), 0
 
@@ -67,6 +67,13 @@ def rows_of_a_leaf(dtype):
             x = common.random_data(offset + count * (n + gap) - gap, dtype, seed=n)
             force(path=path)
             check(x, 1, lambda t, s=(count, n), p=n + gap, o=offset: t.as_strided(s, (p, 1), o))
+
+
+def one_row(dtype):
+    leaf, vector = common.leaf_elements(dtype), common.components(dtype)
+    force()
+    for n in (vector, leaf, leaf + vector, 4 * leaf, 5 * leaf - vector, 16 * leaf):
+        check(common.random_data(n, dtype, seed=n), None)
 
 
 def columns(dtype):
@@ -120,6 +127,7 @@ def main():
         rows(dtype)
         staged_rows(dtype)
         rows_of_a_leaf(dtype)
+        one_row(dtype)
         columns(dtype)
         narrow_columns(dtype)
         layouts(dtype)

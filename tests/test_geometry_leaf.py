@@ -8,7 +8,7 @@ import torch
 from tests import common
 from tests.common import assert_same_bits, name, op
 
-SHORT_ROW, STAGED_ROW = 2, 7
+SHORT_ROW, WARP_ROW, BLOCK_ROW, STAGED_ROW = 2, 3, 4, 7
 
 
 def lengths_of_a_leaf(dtype, step):
@@ -49,9 +49,33 @@ def test_whole_rows_of_a_leaf(geometry, dtype):
             for path, threads, group in ((0, 0, 0), (SHORT_ROW, 128, 1), (SHORT_ROW, 256, 2), (SHORT_ROW, 512, 4)):
                 geometry(path=path, threads=threads, rows_per_group=group)
                 limit = common.leaf_elements(dtype)
-                assert n > limit or common.description(there, 1)["path"] == "short_row"
+                expected = "tiny_row" if path == 0 and rows == 1 else "short_row"
+                assert n > limit or common.description(there, 1)["path"] == expected
                 got = op(there, 1, accumulate=accumulate).cpu()
                 assert_same_bits(got, want, f"({rows}, {n}) gap {gap} path {path} threads {threads} group {group}")
+
+
+def test_paths_of_one_row():
+    for n, path in ((4, "tiny_row"), (512, "tiny_row"), (8192, "tiny_row"), (8196, "block_row"), (513, "warp_row")):
+        assert common.description(torch.empty(n))["path"] == path, n
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("dtype", common.DTYPES, ids=name)
+def test_one_row_of_whole_packs(geometry, dtype):
+    """One to sixteen leaves and one pack more, with any number of loads, lanes and warps in use."""
+    leaf, vector = common.leaf_elements(dtype), common.components(dtype)
+    data = common.random_data(17 * leaf, dtype, seed=44)
+    on_gpu = data.cuda()
+    edges = {edge + d for edge in range(0, 17 * leaf, leaf // 4) for d in (-vector, 0, vector)}
+    for n in sorted(n for n in edges if n > 0):
+        for accumulate in (None, "compensated"):
+            want = op(data[:n], accumulate=accumulate)
+            geometry()
+            assert n > 16 * leaf or common.description(on_gpu[:n])["path"] == "tiny_row"
+            for path in (0, WARP_ROW, BLOCK_ROW):
+                geometry(path=path)
+                assert_same_bits(op(on_gpu[:n], accumulate=accumulate).cpu(), want, f"n={n} path {path}")
 
 
 @pytest.mark.cuda

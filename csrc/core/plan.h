@@ -21,6 +21,7 @@ enum class Path : uint8_t {
     column,         // threads own columns; the block of the last chunk of a tile collects the others
     narrow_column,  // few columns, read as one run through shared memory
     staged_row,     // rows of at most one leaf at any alignment, read as one run through shared memory
+    tiny_row,       // one row of a few leaves of whole packs, by one block
 };
 
 enum class Loader : uint8_t {
@@ -82,6 +83,7 @@ inline constexpr int kPart = 64;  // elements that one of its lanes adds, of row
 GPUREDUCE_HD constexpr int staged_lanes(int element_bytes, bool any_order) {
     return any_order && element_bytes <= 2 ? 8 : element_bytes <= 4 ? 2 : 1;
 }
+inline constexpr int kTinyLeaves = 16;      // of the one row of tiny_row.cu
 inline constexpr int kColumnThreads = 256;  // of a block of column.cu, at most
 inline constexpr int kNarrowThreads = 128;  // of a block of narrow_column.cu
 inline constexpr int kNarrowBlocksPerSm = 8;

@@ -73,7 +73,7 @@ void plan_staged_row(Plan& plan, const Problem& p, int element_bytes, const Devi
     plan.grid_x = ceil_div(p.outputs, plan.tile_rows);
 }
 
-// The same for rows up to a leaf: as many as whole warps add, if a tile holds so many. Six tiles fit an SM of the H200, and
+// As plan_staged_row, for rows up to a leaf: as many as whole warps add, if a tile holds so many. Six tiles fit an SM of the H200, and
 // each has few warps that add: the copies of the others hide them.
 void plan_staged_leaf(Plan& plan, const Problem& p, int element_bytes, const DeviceTraits& device, Accumulator acc,
                       const Geometry& force) {
@@ -88,6 +88,13 @@ void plan_staged_leaf(Plan& plan, const Problem& p, int element_bytes, const Dev
     if (rows > warp_rows) rows -= rows % warp_rows;
     plan.tile_rows = int(rows);
     plan.grid_x = ceil_div(p.outputs, rows);
+}
+
+// A warp a leaf; the kernel is compiled for 1, 4 and kTinyLeaves of them.
+void plan_tiny_row(Plan& plan, int64_t leaves) {
+    plan.path = Path::tiny_row;
+    plan.threads = kWarp * (leaves <= 1 ? 1 : leaves <= 4 ? 4 : kTinyLeaves);
+    plan.grid_x = 1;
 }
 
 void plan_warp_row(Plan& plan, const Problem& p, const Geometry& force) {
@@ -142,16 +149,20 @@ void plan_row(Plan& plan, const Problem& p, const DeviceTraits& device, Accumula
     bool const flat = plan.loader == Loader::unaligned || (plan.loader == Loader::vector && !whole);
     bool const staged_leaf = flat && leaves <= 1 && p.n > short_limit && is_one_run(p, element_bytes);
     // A tile takes longer than a row does, so it pays where a warp a row would be more than one wave of warps.
-    Path path = is_short                                    ? Path::short_row
+    bool const tiny = whole && p.outputs == 1 && p.n > 0 && leaves <= kTinyLeaves;
+    Path path = tiny                                        ? Path::tiny_row
+                : is_short                                  ? Path::short_row
                 : staged_leaf && p.outputs > warps          ? Path::staged_row
                 : leaves <= 2 || short_enough || full_waves ? Path::warp_row
                                                             : Path::block_row;
     Path const forced = Path(std::max(0, force.path - 1));
     if (force.path > 0 && p.n > 0) {
         bool const allowed = forced == Path::block_row || (forced == Path::warp_row && leaves <= kMaxGroup) ||
-                             (forced == Path::short_row && is_short) || (forced == Path::staged_row && staged_leaf);
+                             (forced == Path::short_row && is_short) || (forced == Path::staged_row && staged_leaf) ||
+                             (forced == Path::tiny_row && tiny);
         if (allowed) path = forced;
     }
+    if (path == Path::tiny_row) return plan_tiny_row(plan, leaves);
     if (path == Path::staged_row) return plan_staged_leaf(plan, p, element_bytes, device, acc, force);
     // Through shared memory, unless short_row is wanted.
     if (path == Path::short_row && plan.loader == Loader::unaligned && forced != Path::short_row &&

@@ -6,6 +6,7 @@
 namespace gpureduce::cuda {
 
 cudaError_t run_short_row(const Problem& problem, const Plan& plan, const Buffers& buffers);
+cudaError_t run_tiny_row(const Problem& problem, const Plan& plan, const Buffers& buffers);
 cudaError_t run_staged_row(const Problem& problem, const Plan& plan, const Buffers& buffers);
 cudaError_t run_warp_row(const Problem& problem, const Plan& plan, const Buffers& buffers);
 cudaError_t run_block_row(const Problem& problem, const Plan& plan, const Buffers& buffers);

@@ -7,6 +7,7 @@
 //
 // Two kernels: `whole` for rows of whole aligned packs along one axis, which most are, and one for all others.
 #include "launch.cuh"
+#include "whole_packs.cuh"
 
 namespace gpureduce::cuda {
 namespace {
@@ -53,30 +54,6 @@ __device__ __forceinline__ RowPart<Op> pack_sum(uint4 words, int count) {
     }
 }
 
-// The same of whole packs, those that it has; integers were read as zeros where it has none. Where there are several, every
-// lane has the first.
-template <class Op, int Loads>
-__device__ __forceinline__ RowPart<Op> whole_sum(const uint4 (&words)[Loads], const bool (&mine)[Loads]) {
-    using E = typename Op::element;
-    if constexpr (adds_words<Op>) {
-        int total = 0;
-#pragma unroll
-        for (uint4 pack : words) total = add_words<E>(total, pack);
-        return total;
-    } else {
-        typename Op::acc sum[components<E>];
-#pragma unroll
-        for (int c = 0; c < components<E>; ++c) {
-            sum[c] = Op::load(as_pack<E>(words[0]).value[c]);
-#pragma unroll
-            for (int k = 1; k < Loads; ++k)
-                if (mine[k]) sum[c] = Op::combine(sum[c], Op::load(as_pack<E>(words[k]).value[c]));
-        }
-        auto const total = fold_pairwise<Op>(sum);
-        return Loads > 1 || mine[0] ? total : Op::identity();
-    }
-}
-
 template <class Op, Loader L, int Rows>
 __device__ __forceinline__ void store_rows(const ShortArgs<L>& args, const Share& share,
                                            const RowPart<Op> (&part)[Rows]) {
@@ -117,7 +94,7 @@ __global__ void __launch_bounds__(kMaxThreads, short_blocks<Op>)
     }
     RowPart<Op> part[kRows];
 #pragma unroll
-    for (int i = 0; i < kRows; ++i) part[i] = whole_sum<Op>(words[i], mine);
+    for (int i = 0; i < kRows; ++i) part[i] = whole_sum<Op, (Loads > 1)>(words[i], mine);
     fold_rows<Op>(part, 1 << lanes_log2);
     store_rows<Op>(args, share, part);
 }

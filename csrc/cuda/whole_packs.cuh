@@ -1,0 +1,31 @@
+// What one lane contributes to a leaf of whole packs, which are in registers and some of which may be missing.
+#pragma once
+
+#include "fold.cuh"
+
+namespace gpureduce::cuda {
+
+// Those of its packs that are `mine`, with First the first in any case; integers were read as zeros where they are not.
+template <class Op, bool First, int Loads>
+__device__ __forceinline__ RowPart<Op> whole_sum(const uint4 (&words)[Loads], const bool (&mine)[Loads]) {
+    using E = typename Op::element;
+    if constexpr (adds_words<Op>) {
+        int total = 0;
+#pragma unroll
+        for (uint4 pack : words) total = add_words<E>(total, pack);
+        return total;
+    } else {
+        typename Op::acc sum[components<E>];
+#pragma unroll
+        for (int c = 0; c < components<E>; ++c) {
+            sum[c] = Op::load(as_pack<E>(words[0]).value[c]);
+#pragma unroll
+            for (int k = 1; k < Loads; ++k)
+                if (mine[k]) sum[c] = Op::combine(sum[c], Op::load(as_pack<E>(words[k]).value[c]));
+        }
+        auto const total = fold_pairwise<Op>(sum);
+        return First || mine[0] ? total : Op::identity();
+    }
+}
+
+}  // namespace gpureduce::cuda
