@@ -109,3 +109,22 @@ def test_every_length_of_a_leaf(geometry, dtype):
             for path in (0, STAGED_ROW):
                 geometry(path=path)
                 assert_same_bits(op(there, 1).cpu(), want, f"n={n} offset {offset} path {path}")
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("dtype", common.DTYPES, ids=name)
+def test_a_whole_leaf_and_the_rest(geometry, dtype):
+    """An odd or even number of whole leaves and a rest of whole packs or not, by a warp and by the warps of a block."""
+    leaf, vector = common.leaf_elements(dtype), common.components(dtype)
+    rests = [vector, leaf // 4 - vector, leaf // 4, leaf // 2 + vector, leaf - vector, leaf - vector + 1, 1]
+    for leaves, rest in itertools.product((1, 2, 3, 4, 5, 9), rests):
+        n = leaves * leaf + rest
+        pitch = -(-n // vector) * vector
+        data = common.random_data(3 * pitch, dtype, seed=45)
+        there, here = (t.view(3, pitch)[:, :n] for t in (data.cuda(), data))
+        for accumulate in (None, "compensated"):
+            want = op(here, 1, accumulate=accumulate)
+            for path, threads, chunk in ((WARP_ROW, 64, 0), (BLOCK_ROW, 32, 0), (BLOCK_ROW, 128, 4)):
+                geometry(path=path, threads=threads, chunk_leaves=chunk)
+                got = op(there, 1, accumulate=accumulate).cpu()
+                assert_same_bits(got, want, f"{leaves} leaves + {rest} path {path} threads {threads} chunk {chunk}")

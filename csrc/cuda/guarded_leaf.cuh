@@ -2,6 +2,7 @@
 #pragma once
 
 #include "leaf.cuh"
+#include "whole_packs.cuh"
 
 namespace gpureduce::cuda {
 
@@ -70,6 +71,30 @@ __device__ __forceinline__ typename Op::acc guarded_packs(const Reader& row, int
     if (ends_here) add_pack<Op>(sum, end, int(n - behind));
     return total_of<Op>(sum);
 }
+
+// A leaf in which a row of whole packs ends: its loads, which are on their way when this is made, and their sum.
+template <class Reader>
+inline constexpr bool ends_in_packs = Reader::loader == Loader::vector || Reader::loader == Loader::nested;
+template <class Reader>
+__device__ __forceinline__ bool ends_whole(const Reader& row) {
+    return row.args.n % (Reader::kStep / kLanes) == 0;
+}
+template <class Op>
+struct WholePacks {
+    uint4 words[kLoads];
+    bool mine[kLoads];
+
+    template <class Reader>
+    __device__ __forceinline__ WholePacks(const Reader& row, int64_t leaf) {
+        int64_t const e = leaf * Reader::kLeaf + threadIdx.x % kLanes * components<typename Op::element>;
+#pragma unroll
+        for (int k = 0; k < kLoads; ++k) {
+            mine[k] = e + k * Reader::kStep < row.args.n;
+            words[k] = load_vector_if(mine[k], row.address(e + k * Reader::kStep));
+        }
+    }
+    __device__ __forceinline__ RowPart<Op> sum() const { return whole_sum<Op, false>(words, mine); }
+};
 
 // Elements side by side, those of wide types all together.
 template <class Op, class Reader>

@@ -34,15 +34,29 @@ __device__ __forceinline__ void for_each_leaf(const Reader& row, int64_t first, 
         deliver(i, sum);
         deliver(i + workers, other);
     }
+    int rest = end;  // first of the leaves that are not done yet
+    constexpr bool kNarrow = sizeof(A) <= 8 && (Op::order_free || sizeof(Spread<Op>) <= 32);  // others spill
+    if constexpr (kInFlight == 2 && kNarrow && ends_in_packs<Reader>) {
+        // A single leaf, and the last one of the row, if it ends in a whole pack, at once.
+        if (i < end && i + workers == end && end < leaves && ends_whole(row)) {
+            auto const read = tile.read_leaf(i);
+            WholePacks<Op> const last(row, first + end);
+            A const sum = lane_sum<Op>(read), other = last.sum();
+            deliver(i, sum);
+            deliver(end, other);
+            rest = end + 1;
+            i = end;
+        }
+    }
     if constexpr (kInFlight == 2)
         if (i < end) deliver(i, lane_sum<Op>(tile.read_leaf(i)));
     if constexpr (kInFlight == 1)
 #pragma unroll 1
         for (; i < end; i += workers) deliver(i, lane_sum<Op>(tile.read_leaf(i)));
-    if (begin > 0 || end < leaves) {
+    if (begin > 0 || rest < leaves) {
 #pragma unroll 1
         for (i = worker; i < leaves; i += workers)
-            if (i < begin || i >= end) deliver(i, guarded_lane_sum<Op>(row, first + i));
+            if (i < begin || i >= rest) deliver(i, guarded_lane_sum<Op>(row, first + i));
     }
     if constexpr (Op::order_free) take(0, all);
 }
