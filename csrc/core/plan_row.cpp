@@ -148,8 +148,8 @@ void plan_row(Plan& plan, const Problem& p, const DeviceTraits& device, Accumula
     bool const is_short = p.n <= short_limit || (leaves <= 1 && whole);
     bool const flat = plan.loader == Loader::unaligned || (plan.loader == Loader::vector && !whole);
     bool const staged_leaf = flat && leaves <= 1 && p.n > short_limit && is_one_run(p, element_bytes);
-    // A tile takes longer than a row does, so it pays where a warp a row would be more than one wave of warps.
     bool const tiny = whole && p.outputs == 1 && p.n > 0 && leaves <= kTinyLeaves;
+    // A tile takes longer than a row does, so it pays where a warp a row would be more than one wave of warps.
     Path path = tiny                                        ? Path::tiny_row
                 : is_short                                  ? Path::short_row
                 : staged_leaf && p.outputs > warps          ? Path::staged_row
