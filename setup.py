@@ -1,4 +1,4 @@
-"""Builds the one shared library, torch_reduce/_C.so, against the installed torch.
+"""Builds the operators, torch_reduce/_C.so, against the installed torch; and _eager.so, which only makes calls faster.
 
 CUDA kernels are built when torch has CUDA and nvcc is found; a GPU is not needed. Environment:
     GPUREDUCE_CUDA=0|1      leave the CUDA kernels out, or insist on them
@@ -10,6 +10,8 @@ from __future__ import annotations
 import json
 import os
 import sys
+import sysconfig
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 from setuptools import setup
@@ -70,7 +72,7 @@ def sources(cuda: bool) -> list[str]:
 
 
 class BuildExtension(cpp_extension.BuildExtension):
-    """Leaves a stamp beside the library that says what it was built for."""
+    """Leaves a stamp beside the libraries that says what they were built for."""
 
     def run(self) -> None:
         super().run()
@@ -79,17 +81,29 @@ class BuildExtension(cpp_extension.BuildExtension):
             "torch": torch.__version__,
             "cuda": torch.version.cuda if CUDA else None,
             "architectures": os.environ["TORCH_CUDA_ARCH_LIST"].replace(";", " ").split() if CUDA else [],
+            "python": EXTENSION_SUFFIXES[0] if EAGER else None,  # of _eager.so; _C.so is good for any
         }
         library = Path(self.get_ext_fullpath("torch_reduce._C"))
         library.with_name("_build.json").write_text(json.dumps(stamp, indent=4) + "\n")
 
 
+def use_eager() -> bool:
+    """Whether to build the direct way from Python: it needs Python's headers, and relies on its global lock."""
+    headers = Path(sysconfig.get_path("include"), "Python.h").exists()
+    return headers and not sysconfig.get_config_var("Py_GIL_DISABLED")
+
+
 CUDA = use_cuda()
+EAGER = use_eager()
 if CUDA:
     cpp_extension.CUDA_HOME = find_toolkit()
     os.environ["TORCH_CUDA_ARCH_LIST"] = architectures()
 print(f"gpureduce: building for torch {torch.__version__},", end=" ")
 print(f"CUDA {torch.version.cuda}, architectures {os.environ['TORCH_CUDA_ARCH_LIST']}" if CUDA else "CPU only")
+
+# Named, because some toolchains link libstdc++ statically by default: an exception that left a library would then be
+# thrown by one copy of the runtime and caught by another, torch's, which crashes.
+LINK_FLAGS = ["-l:libstdc++.so.6"]
 
 make_extension = cpp_extension.CUDAExtension if CUDA else cpp_extension.CppExtension
 extension = make_extension(
@@ -97,15 +111,20 @@ extension = make_extension(
     sources(CUDA),
     depends=sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("csrc/**/*.*h")),
     extra_compile_args={"cxx": HOST_FLAGS, "nvcc": NVCC_FLAGS},
-    # Named, because some toolchains link libstdc++ statically by default: an exception that left this library would
-    # then be thrown by one copy of the runtime and caught by another, torch's, which crashes.
-    extra_link_args=["-l:libstdc++.so.6"],
+    extra_link_args=LINK_FLAGS,
     # The library is loaded by torch.ops.load_library and uses no Python symbols: this leaves libtorch_python out.
     py_limited_api=True,
 )
+eager = cpp_extension.CppExtension(
+    "torch_reduce._eager",
+    ["csrc/python/eager.cpp"],
+    depends=["csrc/torch/reduce.h"],
+    extra_compile_args={"cxx": HOST_FLAGS},
+    extra_link_args=LINK_FLAGS,
+)
 
 setup(
-    ext_modules=[extension],
+    ext_modules=[extension, eager] if EAGER else [extension],
     cmdclass={"build_ext": BuildExtension.with_options(no_python_abi_suffix=True)},
     options={"bdist_wheel": {"py_limited_api": "cp310"}},
 )
