@@ -5,6 +5,7 @@ import pathlib
 import shutil
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -328,6 +329,24 @@ def test_threads(through_torch):
     for thread in threads:
         thread.join()
     assert not wrong and not through_torch
+
+
+def test_other_threads_run_meanwhile(through_torch):
+    x, ticks, done = torch.ones(1).expand(1 << 28), [], threading.Event()
+
+    def tick():
+        while not done.wait(0.001):
+            ticks.append(time.perf_counter())
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    start = time.perf_counter()
+    op(x)
+    end = time.perf_counter()
+    done.set()
+    thread.join()
+    assert [t for t in ticks if start < t < end - 0.001], f"none of {len(ticks)} in {end - start} s"
+    assert not through_torch
 
 
 @pytest.mark.parametrize("why", ["it is missing", "it is another Python's", "it cannot be loaded"])
