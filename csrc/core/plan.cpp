@@ -10,7 +10,7 @@ Accumulator accumulator_of(const Problem& p) {
     OpKey const key{p.op, p.in, p.accumulate};
     visit_first(
         AllOps{}, [&](auto op) { return op.key == key; },
-        [&](auto op) { found = {int(sizeof(typename decltype(op)::acc)), decltype(op)::order_free}; });
+        [&](auto op) { found = {int(sizeof(typename decltype(op)::acc)), decltype(op)::order_free, decltype(op)::coverage}; });
     return found;
 }
 

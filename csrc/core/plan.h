@@ -32,6 +32,19 @@ enum class Loader : uint8_t {
     strided,    // long rows of one or two axes: element by element
 };
 
+// Whether an operator's kernels include those of a path and loader.
+constexpr bool is_built(Coverage coverage, Path path, Loader loader) {
+    if (coverage == Coverage::every) return true;
+    bool const common = coverage == Coverage::common;
+    switch (path) {
+        case Path::short_row: return loader == Loader::gather || (common && loader == Loader::vector);  // whole rows
+        case Path::warp_row: return common && loader != Loader::unaligned;
+        case Path::block_row: return loader == Loader::vector || loader == Loader::gather || (common && loader != Loader::unaligned);
+        case Path::column: return true;
+        default: return false;
+    }
+}
+
 struct Plan {
     Path path = Path::nothing;
     Loader loader = Loader::vector;

@@ -93,7 +93,7 @@ bool set_column_runs(Plan& plan, const ColumnTask& task) {
 void plan_wide_column(Plan& plan, const Problem& p, const DeviceTraits& device, Accumulator acc,
                       const Geometry& force) {
     int const element_bytes = dtype_info(p.in).bytes;
-    bool const vector = columns_fit_vectors(p, element_bytes);
+    bool const vector = columns_fit_vectors(p, element_bytes) && (acc.coverage != Coverage::basic || p.reduced.count == 1);
     plan.path = Path::column;
     plan.loader = vector ? Loader::vector : Loader::gather;
     plan.vector_columns = vector ? components_of(element_bytes) : 1;
@@ -168,7 +168,7 @@ bool plan_narrow_column(Plan& plan, const Problem& p, const DeviceTraits& device
 }  // namespace
 
 void plan_column(Plan& plan, const Problem& p, const DeviceTraits& device, Accumulator acc, const Geometry& force) {
-    bool const narrow = is_narrow(p, dtype_info(p.in).bytes) && force.path != 1 + int(Path::column);
+    bool const narrow = acc.coverage == Coverage::every && is_narrow(p, dtype_info(p.in).bytes) && force.path != 1 + int(Path::column);
     if (narrow && plan_narrow_column(plan, p, device, acc, force)) return;
     plan_wide_column(plan = Plan{}, p, device, acc, force);
 }

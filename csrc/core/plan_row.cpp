@@ -17,14 +17,18 @@ bool is_walk(const Problem& p, int element_bytes) {
     return fits(inner.stride) && fits(p.reduced.axis[0].stride) && fits(inner.stride * inner.size);
 }
 
-Loader row_loader(const Problem& p, int element_bytes) {
+Loader row_loader(const Problem& p, int element_bytes, Accumulator acc) {
     bool const flat = p.reduced.count == 0 || (p.reduced.count == 1 && p.reduced.last().stride == 1);
     if (p.kept.count > kFastAxes || p.misalignment % element_bytes != 0) return Loader::gather;
-    bool const is_long = p.n > kLanes * components_of(element_bytes);
-    if (!flat && is_long && is_walk(p, element_bytes)) return is_grouped(p) ? Loader::nested : Loader::strided;
+    bool const is_long = p.n > kLanes * components_of(element_bytes), basic = acc.coverage == Coverage::basic;
+    if (!flat && is_long && !basic && is_walk(p, element_bytes)) return is_grouped(p) ? Loader::nested : Loader::strided;
     if (!flat) return Loader::gather;
     bool const aligned = p.misalignment == 0 && strides_fit_vectors(p.kept, p.kept.count, element_bytes);
-    return aligned ? Loader::vector : Loader::unaligned;
+    if (acc.coverage == Coverage::every) return aligned ? Loader::vector : Loader::unaligned;
+    // The others have no loader for odd addresses: long rows go element by element, side by side.
+    bool const whole = p.kept.count <= 1 && p.n % components_of(element_bytes) == 0;
+    if (aligned && (is_long || (whole && !basic))) return Loader::vector;
+    return is_long && !basic && is_walk(p, element_bytes) ? Loader::strided : Loader::gather;
 }
 
 // Doubles the chunk until the chunks of one reduction fit the mailbox and one block can fold them.
@@ -139,28 +143,30 @@ void plan_row(Plan& plan, const Problem& p, const DeviceTraits& device, Accumula
     int const element_bytes = dtype_info(p.in).bytes;
     int64_t const leaves = leaves_of(Family::row, element_bytes, p.n);
     int64_t const short_limit = int64_t(kLanes) * components_of(element_bytes);
-    plan.loader = row_loader(p, element_bytes);
+    plan.loader = row_loader(p, element_bytes, acc);
     // A warp a row needs no barrier, and pays where the rows fill whole waves of warps.
     int64_t const warps = int64_t(device.sm_count) * kBlocksPerSm * (kMaxThreads / kWarp);
     bool const short_enough = leaves <= kWarp && 2 * p.outputs >= warps;
     bool const full_waves = leaves <= kMaxGroup && 10 * p.outputs >= 9 * warps * ceil_div(p.outputs, warps);
     bool const whole = is_whole_row(p, plan.loader);
-    bool const is_short = p.n <= short_limit || (leaves <= 1 && whole);
+    bool const every = acc.coverage == Coverage::every;
+    bool const is_short = p.n <= short_limit || (every && leaves <= 1 && whole);
     bool const flat = plan.loader == Loader::unaligned || (plan.loader == Loader::vector && !whole);
-    bool const staged_leaf = flat && leaves <= 1 && p.n > short_limit && is_one_run(p, element_bytes);
-    bool const tiny = whole && p.outputs == 1 && p.n > 0 && leaves <= kTinyLeaves;
+    bool const staged_leaf = every && flat && leaves <= 1 && p.n > short_limit && is_one_run(p, element_bytes);
+    bool const tiny = every && whole && p.outputs == 1 && p.n > 0 && leaves <= kTinyLeaves;
     // A tile takes longer than a row does, so it pays where a warp a row would be more than one wave of warps.
     Path path = tiny                                        ? Path::tiny_row
                 : is_short                                  ? Path::short_row
                 : staged_leaf && p.outputs > warps          ? Path::staged_row
                 : leaves <= 2 || short_enough || full_waves ? Path::warp_row
                                                             : Path::block_row;
+    if (!is_built(acc.coverage, path, plan.loader)) path = Path::block_row;
     Path const forced = Path(std::max(0, force.path - 1));
     if (force.path > 0 && p.n > 0) {
         bool const allowed = forced == Path::block_row || (forced == Path::warp_row && leaves <= kMaxGroup) ||
                              (forced == Path::short_row && is_short) || (forced == Path::staged_row && staged_leaf) ||
                              (forced == Path::tiny_row && tiny);
-        if (allowed) path = forced;
+        if (allowed && is_built(acc.coverage, forced, plan.loader)) path = forced;
     }
     if (path == Path::tiny_row) return plan_tiny_row(plan, leaves);
     if (path == Path::staged_row) return plan_staged_leaf(plan, p, element_bytes, device, acc, force);

@@ -17,6 +17,7 @@ inline constexpr int64_t kSharedBytes = 48 << 10;          // of a block, withou
 struct Accumulator {
     int bytes;
     bool order_free;
+    Coverage coverage;
     int mailbox_bytes() const { return 2 * bytes; }  // every 4 bytes travel with a mark
 };
 

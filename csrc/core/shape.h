@@ -30,6 +30,9 @@ struct Problem {
     OpId op = OpId::sum;
     DType in = DType::float32;
     DType out = DType::float32;
+    Form form = Form::total;
+    DType second = DType::float32;  // of the second result, if there are two
+    double parameter = 0;           // of the operator
     Accumulate accumulate = Accumulate::native;
     Family family = Family::row;
     AxisList kept;     // in output order; in the column family the last one is the column axis
@@ -38,6 +41,9 @@ struct Problem {
     int64_t n = 1;         // elements reduced into one output
     int misalignment = 0;  // input address modulo 16
 };
+
+// How the accumulators of a problem become results.
+inline Ending ending_of(const Problem& p) { return {p.n, p.form, p.parameter}; }
 
 // `reduce[d]` says whether dim d is reduced. The output is contiguous over the kept dims in their order.
 Problem make_problem(const int64_t* sizes, const int64_t* strides, const bool* reduce, int dims, OpKey key, DType out,

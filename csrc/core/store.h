@@ -1,7 +1,7 @@
 // Results -> output elements, each rounded once.
 #pragma once
 
-#include "dtype.h"
+#include "operator.h"
 
 namespace gpureduce {
 
@@ -49,6 +49,22 @@ GPUREDUCE_HD void store(void* out, int64_t i, DType type, R result) {
         case DType::complex64: static_cast<Complex<float>*>(out)[i] = {float(re), float(im)}; break;
         case DType::complex128: static_cast<Complex<double>*>(out)[i] = {double(re), double(im)}; break;
     }
+}
+
+// Where the results of a call go, and how they come from accumulators.
+struct Results {
+    void* out;
+    void* second;  // null if the call has one result
+    DType type, second_type;
+    Ending ending;
+};
+
+template <class R>
+GPUREDUCE_HD auto first_of(R result) {
+    if constexpr (is_both<R>)
+        return result.first;
+    else
+        return result;
 }
 
 }  // namespace gpureduce

@@ -66,11 +66,11 @@ struct Columns {
     }
 
     // A leaf of evenly spaced rows. Prefetches the next one, line by line.
-    void even_leaf(const Strip& s, const E* base, int64_t pitch, int below, Sums* level) const {
+    void even_leaf(const Strip& s, const E* base, int64_t pitch, int64_t index, int below, Sums* level) const {
         constexpr int kLinePacks = 64 / int(kPack * sizeof(E)) > 0 ? 64 / int(kPack * sizeof(E)) : 1;
         auto const add_pack = [&](int p, const E* x) __attribute__((always_inline)) {
-            Sums sums = Pack::first(x);
-            for (int r = 1; r < kColumnLeafRows; ++r) Pack::add(sums, x + r * pitch);
+            Sums sums = Pack::first(x, index);
+            for (int r = 1; r < kColumnLeafRows; ++r) Pack::add(sums, x + r * pitch, index + r);
             push(sums, p, 0, below, level);
         };
         int p = 0;
@@ -82,7 +82,8 @@ struct Columns {
         for (; p < s.packs; ++p) add_pack(p, base + s.column(p));
     }
     // The same for any rows, and for packs that do not lie in memory as they are read.
-    void any_leaf(const Strip& s, const int64_t (&row)[kColumnLeafRows], int rows, int below, Sums* level) const {
+    void any_leaf(const Strip& s, const int64_t (&row)[kColumnLeafRows], int rows, int64_t index, int below,
+                  Sums* level) const {
         for (int p = 0; p < s.packs; ++p) {
             int const left = s.width - s.column(p), count = left < kPack ? left : kPack;
             E together[kPack] = {};
@@ -92,21 +93,21 @@ struct Columns {
                 for (int c = 0; c < count; ++c) together[c] = load_element(x + c * columns.stride);
                 return static_cast<const E*>(together);
             };
-            Sums sums = Pack::first(pack(0));
-            for (int r = 1; r < rows; ++r) Pack::add(sums, pack(r));
+            Sums sums = Pack::first(pack(0), index);
+            for (int r = 1; r < rows; ++r) Pack::add(sums, pack(r), index + r);
             push(sums, p, 0, below, level);
         }
     }
-    // A leaf of a strip, at the next rows.
-    void leaf(const Strip& s, Odometer& at, int rows, uint64_t count, Sums* level) const {
+    // A leaf of a strip, at the next rows, of which the first has that index.
+    void leaf(const Strip& s, Odometer& at, int rows, int64_t index, uint64_t count, Sums* level) const {
         int const below = __builtin_ctzll(~count);
         if (in_place && rows == kColumnLeafRows && at.run() >= rows) {
-            even_leaf(s, s.base + at.offset, problem.reduced.last().stride, below, level);
+            even_leaf(s, s.base + at.offset, problem.reduced.last().stride, index, below, level);
             return at.advance(rows);
         }
         int64_t row[kColumnLeafRows];
         for (int r = 0; r < rows; ++r, at.advance(1)) row[r] = at.offset;
-        any_leaf(s, row, rows, below, level);
+        any_leaf(s, row, rows, index, below, level);
     }
 
     // The next rows as groups, where rows are narrow; returns how many leaves that makes.
@@ -139,7 +140,7 @@ struct Columns {
         int64_t const rows = (problem.n < past ? problem.n : past) - begin;
         uint64_t count = groups(s, at, rows, level);
         for (int64_t r = int64_t(count) * kColumnLeafRows; r < rows; r += kColumnLeafRows, ++count)
-            leaf(s, at, int(rows - r < kColumnLeafRows ? rows - r : kColumnLeafRows), count, level);
+            leaf(s, at, int(rows - r < kColumnLeafRows ? rows - r : kColumnLeafRows), begin + r, count, level);
         total(count, s.packs, level);
     }
 
@@ -154,7 +155,7 @@ struct Columns {
         }
     }
 
-    void finish(void* out, int64_t unit, const Sums* totals) const {
+    void finish(const Results& out, int64_t unit, const Sums* totals) const {
         Strip const s = strip(unit);
         int64_t output = s.first_column * columns.out_stride;
         int64_t index = unit / strips;
@@ -168,16 +169,16 @@ struct Columns {
             Pack::to_values(totals[p], total);
             int64_t const first = output + column * columns.out_stride;
             if (columns.out_stride == 1)
-                store_outputs<Op>(out, first, count, problem, total);
+                store_results<Op>(out, first, count, total);
             else
                 for (int c = 0; c < count; ++c)
-                    store(out, first + c * columns.out_stride, problem.out, Op::finish(total[c], problem.n));
+                    store_result<Op>(out, first + c * columns.out_stride, total[c]);
         }
     }
 
     int64_t level_sums() const { return int64_t(ceil_log2(leaves) + 1) * packs; }
 
-    void run(void* out, int threads, const ParallelFor& parallel_for) const {
+    void run(const Results& out, int threads, const ParallelFor& parallel_for) const {
         int64_t const units = batch.elements() * strips;
         int64_t const bytes = problem.outputs * problem.n * int64_t(sizeof(E));
         Cut const cut(units, leaves, bytes, threads);
@@ -193,7 +194,7 @@ struct Columns {
         parallel_for(units, 1, whole_columns);
     }
 
-    void tall_columns(void* out, const Cut& cut, const ParallelFor& parallel_for) const {
+    void tall_columns(const Results& out, const Cut& cut, const ParallelFor& parallel_for) const {
         Buffer<Sums> partial(cut.units * cut.chunks * packs);
         parallel_for(cut.units * cut.chunks, 1, [&](int64_t begin, int64_t last) {
             Buffer<Sums> level(level_sums());

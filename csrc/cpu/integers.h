@@ -167,18 +167,18 @@ struct Integers {
         }
     }
 
-    void finish(void* out, int64_t unit, const int64_t* total) const {
+    void finish(const Results& out, int64_t unit, const int64_t* total) const {
         int64_t output = unit % strips * kWidth * columns.out_stride, index = unit / strips;
         for (int d = batch.count - 1; d >= 0; --d) {
             output += index % batch.axis[d].size * batch.axis[d].out_stride;
             index /= batch.axis[d].size;
         }
-        if (columns.out_stride == 1) return store_outputs<Op>(out, output, width_of(unit), problem, total);
+        if (columns.out_stride == 1) return store_results<Op>(out, output, width_of(unit), total);
         for (int c = 0; c < width_of(unit); ++c)
-            store(out, output + c * columns.out_stride, problem.out, Op::finish(total[c], problem.n));
+            store_result<Op>(out, output + c * columns.out_stride, total[c]);
     }
 
-    void run_units(void* out, int64_t begin, int64_t last) const {
+    void run_units(const Results& out, int64_t begin, int64_t last) const {
         int64_t total[kWidth];
         for (int64_t unit = begin; unit < last; ++unit) {
             for (int c = 0; c < width_of(unit); ++c) total[c] = 0;
@@ -188,18 +188,18 @@ struct Integers {
     }
 
     // Rows of one run each.
-    void run_rows(void* out, int64_t begin, int64_t last) const {
+    void run_rows(const Results& out, int64_t begin, int64_t last) const {
         constexpr int kTogether = 64;
         int64_t total[kTogether];
         Odometer at(batch, begin);
         for (int64_t output = begin; output < last; output += kTogether) {
             int const rows = int(last - output < kTogether ? last - output : kTogether);
             for (int r = 0; r < rows; ++r, at.advance(1)) total[r] = Block<E>::run_sum(in + at.offset, problem.n);
-            store_outputs<Op>(out, output, rows, problem, total);
+            store_results<Op>(out, output, rows, total);
         }
     }
 
-    void run(void* out, int threads, const ParallelFor& parallel_for) const {
+    void run(const Results& out, int threads, const ParallelFor& parallel_for) const {
         int64_t const units = batch.elements() * strips;
         int64_t const bytes = problem.outputs * problem.n * int64_t(sizeof(E));
         bool const one_run = problem.family == Family::row && reduced.count == 1 && reduced.last().stride == 1;
@@ -213,7 +213,7 @@ struct Integers {
     }
 
     // Few units: each in parts of its longest reduced axis.
-    void run_parts(void* out, int64_t units, int tasks, const ParallelFor& parallel_for) const {
+    void run_parts(const Results& out, int64_t units, int tasks, const ParallelFor& parallel_for) const {
         int longest = 0;
         for (int d = 1; d < reduced.count; ++d)
             if (reduced.axis[d].size > reduced.axis[longest].size) longest = d;

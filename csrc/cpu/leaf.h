@@ -131,6 +131,7 @@ struct VectorLeaf {
 };
 
 template <class Op>
-inline constexpr bool has_vectors = VectorsOf<typename Op::element, typename Op::acc>::kLoadValues > 0;
+inline constexpr bool has_vectors =
+    Op::additive && VectorsOf<typename Op::element, typename Op::acc>::kLoadValues > 0;
 template <class Op>
 using LeafOf = std::conditional_t<has_vectors<Op>, VectorLeaf<Op>, RowLeaf<Op>>;

@@ -34,11 +34,32 @@ struct Rows {
                 x += taken;
                 return Elements<E>{x - taken, x + kElements};
             };
-            return fold_leaves<kDepth>(next, count, end);
+            if constexpr (Op::indexed)
+                return best_of(next, begin, count);
+            else
+                return fold_leaves<kDepth>(next, count, end);
         }
         runs.start(row, begin);
         auto const next = [&](int taken, E* together) { return runs.next(taken, together); };
-        return fold_leaves<kDepth>(next, count, nullptr);
+        if constexpr (Op::indexed)
+            return best_of(next, begin, count);
+        else
+            return fold_leaves<kDepth>(next, count, nullptr);
+    }
+
+    // Of indexed operators, in any order: elements [begin, begin + count).
+    template <class Next>
+    static A best_of(const Next& next, int64_t begin, int64_t count) {
+        A best = Op::identity();
+        E together[kElements];
+        for (int64_t const last = begin + count; begin < last; begin += kElements) {
+            int const part = int(last - begin < kElements ? last - begin : kElements);
+            const E* const x = next(part, together).x;
+            auto local = Op::first(x[0], 0);
+            for (int i = 1; i < part; ++i) Op::see(local, x[i], i);
+            best = Op::combine(best, Op::at(local, begin));
+        }
+        return best;
     }
 
     // `next(count, buffer)` gives the elements of leaf after leaf. Memory may be read up to `readable`, if that is
@@ -65,14 +86,14 @@ struct Rows {
     }
     static constexpr int kDepth = has_vectors<Op> ? 2 : 0;
 
-    void whole_rows(void* out, int64_t begin, int64_t last, int64_t leaves) const {
+    void whole_rows(const Results& out, int64_t begin, int64_t last, int64_t leaves) const {
         Runs<E> runs(problem, end);
         Odometer at(problem.kept, begin);
         for (int64_t output = begin; output < last; ++output, at.advance(1))
-            store(out, output, problem.out, Op::finish(node(in + at.offset, 0, leaves, runs), problem.n));
+            store_result<Op>(out, output, node(in + at.offset, 0, leaves, runs));
     }
 
-    void run(void* out, int threads, const ParallelFor& parallel_for) const {
+    void run(const Results& out, int threads, const ParallelFor& parallel_for) const {
         int64_t const leaves = leaves_of(Family::row, int(sizeof(E)), problem.n);
         int64_t const bytes = problem.outputs * problem.n * int64_t(sizeof(E));
         Cut const cut(problem.outputs, leaves, bytes, threads);
@@ -88,7 +109,7 @@ struct Rows {
         parallel_for(problem.outputs, ceil_div(kParallelBytes, row_bytes), body);
     }
 
-    void long_rows(void* out, const Cut& cut, const ParallelFor& parallel_for) const {
+    void long_rows(const Results& out, const Cut& cut, const ParallelFor& parallel_for) const {
         Buffer<A> partial(cut.units * cut.chunks);
         parallel_for(cut.units * cut.chunks, 1, [&](int64_t begin, int64_t last) {
             Runs<E> runs(problem, end);
@@ -101,7 +122,7 @@ struct Rows {
         for (int64_t output = 0; output < cut.units; ++output) {
             Counter<A, Op> counter;
             for (int64_t c = 0; c < cut.chunks; ++c) counter.push(partial[output * cut.chunks + c]);
-            store(out, output, problem.out, Op::finish(counter.total(), problem.n));
+            store_result<Op>(out, output, counter.total());
         }
     }
 };

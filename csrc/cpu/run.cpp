@@ -1,23 +1,36 @@
 #include "run.h"
 
+#include "groups.h"
+
 namespace gpureduce::cpu {
+namespace {
 
-namespace baseline {
-bool run(const Problem&, const void* in, void* out, int threads, const ParallelFor&);
-}
+bool has_avx2() {
 #if defined(__x86_64__)
-namespace avx2 {
-bool run(const Problem&, const void* in, void* out, int threads, const ParallelFor&);
-}
-static bool const has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
+    static bool const has = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
+    return has;
+#else
+    return false;
 #endif
+}
 
-bool run(const Problem& problem, const void* in, void* out, int threads, const ParallelFor& parallel_for) {
+// Of a group, the entry for this machine.
+bool run_group(Run* baseline, Run* avx2, const Task& task) { return has_avx2() ? avx2(task) : baseline(task); }
+
+}  // namespace
+
+bool run(const Problem& problem, const void* in, void* out, void* second, int threads, const ParallelFor& parallel_for) {
     if (problem.outputs == 0) return true;
-#if defined(__x86_64__)
-    if (has_avx2) return avx2::run(problem, in, out, threads, parallel_for);
-#endif
-    return baseline::run(problem, in, out, threads, parallel_for);
+    Task const task{problem, in, {out, second, problem.out, problem.second, ending_of(problem)}, threads, parallel_for};
+    switch (problem.op) {
+        case OpId::sum: return run_group(sums_baseline, sums_avx2, task);
+        case OpId::extremes:
+        case OpId::extreme_magnitudes: return run_group(extremes_baseline, extremes_avx2, task);
+        case OpId::argmin:
+        case OpId::argmax: return run_group(args_baseline, args_avx2, task);
+        case OpId::nonzero: return run_group(nonzero_baseline, nonzero_avx2, task);
+        default: return false;
+    }
 }
 
 }  // namespace gpureduce::cpu

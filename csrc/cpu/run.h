@@ -11,7 +11,7 @@ namespace gpureduce::cpu {
 using ParallelFor =
     std::function<void(int64_t count, int64_t grain, const std::function<void(int64_t begin, int64_t end)>& body)>;
 
-// Writes problem.outputs results to `out`, contiguous. `threads` is how many may run at once. False if no kernel fits.
-bool run(const Problem& problem, const void* in, void* out, int threads, const ParallelFor& parallel_for);
+// Writes problem.outputs results to `out`, contiguous, and second results, if `second` is not null, to that. `threads` is how many may run at once. False if no kernel fits.
+bool run(const Problem& problem, const void* in, void* out, void* second, int threads, const ParallelFor& parallel_for);
 
 }  // namespace gpureduce::cpu

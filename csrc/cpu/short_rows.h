@@ -19,7 +19,7 @@ struct ShortRows {  // each row is one run of memory, of fewer than kBlock leave
 
     // Count: as part_vector's. The counter is one of vectors with a value for each row.
     template <int Count>
-    void run_blocks(void* out, int64_t begin, int64_t last) const {
+    void run_blocks(const Results& out, int64_t begin, int64_t last) const {
         constexpr int kSteps = ceil_log2(Count) + ceil_log2(kBlock);
         Odometer at(problem.kept, begin);
         for (int64_t output = begin; output < last; output += kBlock) {
@@ -32,7 +32,7 @@ struct ShortRows {  // each row is one run of memory, of fewer than kBlock leave
             Vector<A> const totals = sums_of<Count>(x);
             A in_order[kBlock];
             for (int i = 0; i < kBlock; ++i) in_order[index_after<A>(kSteps, i)] = totals[i];
-            store_outputs<Op>(out, output, rows, problem, in_order);
+            store_results<Op>(out, output, rows, in_order);
         }
     }
 
@@ -59,7 +59,7 @@ struct ShortRows {  // each row is one run of memory, of fewer than kBlock leave
     }
 
     template <int Count = Leaf::kVectors>
-    void run(void* out, int64_t begin, int64_t last) const {
+    void run(const Results& out, int64_t begin, int64_t last) const {
         if constexpr (Count > 1)
             if (problem.n <= Count / 2 * Leaf::kLoad) return run<Count / 2>(out, begin, last);
         run_blocks<Count>(out, begin, last);

@@ -1,206 +1,230 @@
-// What a thread of column.cu does on its own: read the rows of its columns, leaf by leaf, and fold the leaves.
+// Columns: a kept index moves fastest, so threads side by side own columns side by side.
+//
+// Who owns what: a unit is V columns of one batch (16 bytes, or one column). Block (tile, chunk) owns threads_across units
+// and chunk_leaves leaves (of 8 rows) of them. Thread (x, y) owns one unit and a run of run_leaves leaves, round after round.
+// Threads of one x fold through shared memory by y; chunks join (join.cuh).
+// Valid: in y = 0. Needs: for V > 1 aligned 16-byte columns. Moves: the input once, `chunks` accumulators a column out and in.
+// Barriers: log2(down) a fold, and one before the memory of a fold is used again.
 #pragma once
 
-#include "mailbox.cuh"
+#include "column_reader.cuh"
+#include "join.cuh"
+#include "launch.cuh"
 
 namespace gpureduce::cuda {
 
-// How the rows of a column lie in memory.
-enum class Rows : uint8_t {
-    one_axis,   // one step from each to the next
-    two_axes,   // runs of rows with a gap between them; fewer than 2^31 rows
-    scattered,  // through any number of axes
+template <class Op, int V>
+constexpr int min_column_blocks = column_blocks_per_sm(V * int(sizeof(typename Op::acc)));
+
+// Which unit a thread owns, and which share of its rows.
+struct ColumnShare {
+    int y, down;
+    int64_t unit;
+    bool exists;
+
+    template <class Args>
+    __device__ __forceinline__ explicit ColumnShare(const Args& args) {
+        unsigned thread, block;  // volatile, so that nothing of an earlier share is kept in registers
+        asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+        asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(block));
+        int const across = 1 << args.across_log2;
+        y = int(thread) >> args.across_log2;
+        down = int(blockDim.x) >> args.across_log2;
+        unit = int64_t(block) * across + (int(thread) & (across - 1));
+        exists = unit < args.units;
+        if (!exists) unit = args.units - 1;
+    }
 };
 
-template <Rows R>
-inline constexpr int column_axes = R == Rows::scattered ? kMaxDims : 4;
+// Where the columns of a unit are.
+template <int V>
+struct Place {
+    int64_t batch, column;
 
-template <Rows R>
-struct ColumnArgs {
-    const void* in;
-    void* out;
-    Letter* mailbox;
-    int64_t n;
-    int64_t row_step, run_gap;  // bytes; run_gap is what the step between two runs has more than one between rows
-    Divisor by_run;             // rows of a run
-    int64_t chunk_leaves, chunks;
-    int run_leaves, rounds;  // a chunk is `rounds` times run_leaves leaves of every thread down
-    int64_t units, units_per_batch;
-    Divisor by_batch;
-    int64_t column_stride, column_out_stride;
-    int across_log2;
-    DType out_type;
-    AxisMap<column_axes<R>> batch;
-    AxisMap<R == Rows::scattered ? kMaxDims : 1> rows;
+    template <class Args>
+    __device__ __forceinline__ Place(const Args& args, int64_t unit) {
+        batch = args.units == args.units_per_batch ? 0
+                : args.units < (int64_t(1) << 31)  ? args.by_batch.divide(uint32_t(unit))
+                                                   : unit / args.units_per_batch;
+        column = (unit - batch * args.units_per_batch) * V;
+    }
+    template <class Args>
+    __device__ __forceinline__ int64_t in(const Args& args) const {
+        return args.batch.at(batch).in + column * args.column_stride;
+    }
+    template <class Args>
+    __device__ __forceinline__ int64_t out(const Args& args) const {
+        return args.batch.at(batch).out + column * args.column_out_stride;
+    }
 };
 
-// V accumulators side by side, folded as one value.
-template <class A, int V>
-struct alignas(V * sizeof(A) % kVectorBytes == 0 ? kVectorBytes : sizeof(A)) Side {
-    A of[V];
-};
-template <class Op, int V>
-using Values = Side<typename Op::acc, V>;
-
-template <class Op, int V>
-__device__ __forceinline__ Values<Op, V> no_values() {
-    Values<Op, V> values;
-#pragma unroll
-    for (auto& value : values.of) value = Op::identity();
-    return values;
-}
-template <class Op, int V>
-__device__ __forceinline__ Values<Op, V> combine(const Values<Op, V>& a, const Values<Op, V>& b) {
-    Values<Op, V> sum;
-#pragma unroll
-    for (int v = 0; v < V; ++v) sum.of[v] = Op::combine(a.of[v], b.of[v]);
-    return sum;
-}
-
-// The rows of one unit. A thread has kLeaves leaves in flight: 8 loads of 16 bytes, or up to 32 of one element.
+// One round: the run of this thread from `row` on. The loop over whole groups has no call in it, so that nothing needs to be
+// kept in memory across one.
 template <class Op, int V, Rows R>
-struct ColumnReader {
-    using E = typename Op::element;
-    static constexpr int kLeaves = column_leaves_in_flight(V * int(sizeof(E)));
-    static constexpr int kRows = kLeaves * kColumnLeafRows;
-    // Narrow integers are added as int, which a run cannot overflow (kMaxFreeRun).
-    using Cell = std::conditional_t<Op::order_free && sizeof(E) <= 2, int, typename Op::acc>;
-    using Cells = Side<Cell, V>;
-    struct Loaded {
-        E value[V];
-    };
-
-    const ColumnArgs<R>& args;
-    const char* start;
-
-    __device__ __forceinline__ const char* row_at(int64_t row) const {
-        if constexpr (R == Rows::scattered) return start + args.rows.locate(row).in * int64_t(sizeof(E));
-        return start + row * args.row_step + gaps_before(row);
-    }
-    __device__ __forceinline__ int64_t gaps_before(int64_t row) const {
-        return R == Rows::two_axes ? args.by_run.divide(uint32_t(row)) * args.run_gap : 0;
-    }
-    static __device__ __forceinline__ Loaded load(const char* address) {
-        if constexpr (V == 1)
-            return {{load_element(reinterpret_cast<const E*>(address))}};
-        else
-            return bit_cast<Loaded>(load_vector(address));
-    }
-    static __device__ __forceinline__ void add_to(Cells& sum, const Loaded& row) {
-#pragma unroll
-        for (int v = 0; v < V; ++v) {
-            if constexpr (std::is_same_v<Cell, int>)
-                sum.of[v] += int(Op::load(row.value[v]));
-            else
-                sum.of[v] = Op::combine(sum.of[v], Op::load(row.value[v]));
-        }
-    }
-    static __device__ __forceinline__ Cells none() {
-        Cells cells;
-#pragma unroll
-        for (Cell& cell : cells.of) cell = Cell(Op::identity());
-        return cells;
-    }
-
-    // The next kRows rows, which all exist, folded.
-    __device__ __forceinline__ Cells whole(int64_t row) const {
-        Loaded rows[kRows];
-        const char* const first = start + row * args.row_step;
-#pragma unroll
-        for (int r = 0; r < kRows; ++r)
-            rows[r] = load(R == Rows::scattered ? row_at(row + r) : first + r * args.row_step + gaps_before(row + r));
-        Cells leaf[kLeaves];
-#pragma unroll
-        for (int i = 0; i < kLeaves; ++i) {
-            leaf[i] = none();
-#pragma unroll
-            for (int r = 0; r < kColumnLeafRows; ++r) add_to(leaf[i], rows[i * kColumnLeafRows + r]);
-        }
-        return fold_leaves(leaf);
-    }
-    // One leaf, of which rows may be missing: those are read as the last row, so that all loads are in flight, and not added.
-    __device__ __forceinline__ Cells leaf(int64_t row) const {
-        Loaded rows[kColumnLeafRows];
-#pragma unroll
-        for (int r = 0; r < kColumnLeafRows; ++r) rows[r] = load(row_at(min(row + r, args.n - 1)));
-        Cells sum = none();
-#pragma unroll
-        for (int r = 0; r < kColumnLeafRows; ++r)
-            if (row + r < args.n) add_to(sum, rows[r]);
-        return sum;
-    }
-    static __device__ __forceinline__ Cells fold_leaves(Cells (&leaf)[kLeaves]) {
-#pragma unroll
-        for (int step = 1; step < kLeaves; step *= 2)
-#pragma unroll
-            for (int i = 0; i < kLeaves; i += 2 * step)
-#pragma unroll
-                for (int v = 0; v < V; ++v) {
-                    if constexpr (std::is_same_v<Cell, int>)
-                        leaf[i].of[v] += leaf[i + step].of[v];
-                    else
-                        leaf[i].of[v] = Op::combine(leaf[i].of[v], leaf[i + step].of[v]);
-                }
-        return leaf[0];
-    }
-};
-
-// Like whole(), where rows are missing. Out of line: few threads come here.
-template <class Op, int V, Rows R>
-__device__ __noinline__ typename ColumnReader<Op, V, R>::Cells ragged(const ColumnArgs<R>& args, const char* start,
-                                                                      int64_t row) {
+__device__ __forceinline__ Values<Op, V> reduce_run(const ColumnReader<Op, V, R>& reader, int64_t row,
+                                                    SharedCounter<Op, V> counter) {
     using Reader = ColumnReader<Op, V, R>;
-    Reader const reader{args, start};
-    typename Reader::Cells leaf[Reader::kLeaves];
+    auto const& args = reader.args;
+    int const rows = int(max(int64_t(0), min(args.n - row, int64_t(args.run_leaves) * kColumnLeafRows)));
+    int const whole = rows / Reader::kRows;
+    bool const rest = rows % Reader::kRows != 0;
+    if constexpr (Op::order_free) {
+        auto sum = Reader::none();
+#pragma unroll 1
+        for (int i = 0; i < whole; ++i, row += Reader::kRows) add_cells(sum, reader.whole(row));
+        if (rest) add_cells(sum, ragged<Op, V, R>(args, reader.start, row));
+        Values<Op, V> total;
 #pragma unroll
-    for (int i = 0; i < Reader::kLeaves; ++i) {
-        leaf[i] = Reader::none();
-        if (row + i * kColumnLeafRows < args.n) leaf[i] = reader.leaf(row + i * kColumnLeafRows);
+        for (int v = 0; v < V; ++v) total.of[v] = sum.of[v];
+        return total;
+    } else {
+#pragma unroll 1
+        for (int i = 0; i < whole; ++i, row += Reader::kRows) counter.push(i, reader.whole(row));
+        if (rest) counter.push(whole, ragged<Op, V, R>(args, reader.start, row));
+        return counter.total(whole + rest);
     }
-    return Reader::fold_leaves(leaf);
 }
 
-template <class Cell, int V>
-__device__ __forceinline__ void add_cells(Side<Cell, V>& sum, const Side<Cell, V>& more) {
-#pragma unroll
-    for (int v = 0; v < V; ++v) sum.of[v] += more.of[v];
-}
-
-// A binary counter over values that arrive in order, in shared memory, `pitch` values from level to level: in registers
-// it would take those that the loads of the next leaf need.
-template <class Op, int V>
-struct SharedCounter {
-    Values<Op, V>* level;
-    int pitch;
-
-    __device__ __forceinline__ void push(int index, Values<Op, V> node) const {
-        Values<Op, V>* at = level;
+// The node of a chunk, in y = 0. Shared memory: a counter of every thread, then one over rounds of every x.
+template <class Op, int V, Rows R>
+__device__ __forceinline__ Values<Op, V> reduce_chunk(const ColumnArgs<R>& args, int levels, Values<Op, V>* shared) {
+    ColumnShare const share(args);
+    const char* const in = static_cast<const char*>(args.in);
+    ColumnReader<Op, V, R> const reader{
+        args, in + Place<V>(args, share.unit).in(args) * int64_t(sizeof(typename Op::element))};
+    SharedCounter<Op, V> const counter{shared + threadIdx.x, int(blockDim.x)};
+    int const across = 1 << args.across_log2;
+    SharedCounter<Op, V> const rounds{shared + levels * int(blockDim.x) + (int(threadIdx.x) & (across - 1)), across};
+    int64_t const run_rows = int64_t(args.run_leaves) * kColumnLeafRows;
+    int64_t row = blockIdx.y * args.chunk_leaves * kColumnLeafRows + share.y * run_rows;
 #pragma unroll 1
-        for (; index & 1; index >>= 1, at += pitch) node = combine<Op, V>(*at, node);
-        *at = node;
-    }
-    __device__ __forceinline__ Values<Op, V> total(int count) const {
-        auto sum = no_values<Op, V>();
-        const Values<Op, V>* at = level;
-#pragma unroll 1
-        for (; count != 0; count >>= 1, at += pitch)
-            if (count & 1) sum = combine<Op, V>(*at, sum);
-        return sum;
-    }
-};
-
-// Folds the threads of one x by y. Valid in y = 0. `shared` holds a value a thread.
-template <class Op, int V>
-__device__ __forceinline__ Values<Op, V> fold_down(Values<Op, V> mine, int across_log2, Values<Op, V>* shared) {
-    int const y = int(threadIdx.x) >> across_log2, down = int(blockDim.x) >> across_log2;
-    Values<Op, V>* const own = shared + threadIdx.x;
-#pragma unroll 1
-    for (int step = 1; step < down; step *= 2) {
-        if ((y & (2 * step - 1)) == step) *own = mine;
+    for (int round = 0;; row += share.down * run_rows) {
+        auto node = reduce_run<Op, V>(reader, row, counter);
+        if (share.down > 1) __syncthreads();
+        node = fold_down<Op, V>(node, args.across_log2, shared);
+        if (args.rounds == 1) return node;
+        if (share.y == 0) {
+            rounds.push(round, node);
+            if (round + 1 == args.rounds) node = rounds.total(args.rounds);
+        }
+        if (++round == args.rounds) return node;
         __syncthreads();
-        if ((y & (2 * step - 1)) == 0) mine = combine<Op, V>(mine, own[step << across_log2]);
     }
-    return mine;
+}
+
+// Side by side in the type that torch would give them, in 16-byte stores; else one by one.
+template <class Op, int V, Rows R>
+__device__ __forceinline__ void store_columns(const ColumnArgs<R>& args, int64_t first, const Values<Op, V>& total) {
+    using Usual = typename Op::usual;
+    if constexpr (V * sizeof(Usual) % kVectorBytes == 0 && !is_both<typename Op::result>) {
+        auto* const out = static_cast<Usual*>(args.results.out) + first;
+        if (args.results.type == info_of<Usual>.id && args.column_out_stride == 1 &&
+            reinterpret_cast<uintptr_t>(out) % kVectorBytes == 0) {
+            struct alignas(kVectorBytes) {
+                Usual value[V];
+            } results;
+#pragma unroll
+            for (int v = 0; v < V; ++v) store(results.value, v, info_of<Usual>.id, Op::finish(total.of[v], args.results.ending));
+            auto const* const vectors = reinterpret_cast<const uint4*>(&results);
+#pragma unroll
+            for (int i = 0; i < int(V * sizeof(Usual) / kVectorBytes); ++i)
+                reinterpret_cast<uint4*>(out)[i] = vectors[i];
+            return;
+        }
+    }
+#pragma unroll
+    for (int v = 0; v < V; ++v)
+        store_result<Op>(args.results, first + v * args.column_out_stride, total.of[v]);
+}
+
+// The block whose tile is complete stores its columns one by one.
+template <class Op, int V, Rows R>
+__device__ __forceinline__ void join_tile(const ColumnArgs<R>& args, const Values<Op, V>& node, Values<Op, V>* shared) {
+    using A = typename Op::acc;
+    A* const value = reinterpret_cast<A*>(shared);
+    int const across = 1 << args.across_log2;
+    int64_t const first_unit = int64_t(blockIdx.x) * across;
+    int const columns = int(min(int64_t(across), args.units - first_unit)) * V;
+    __syncthreads();  // the fold is done with the memory
+    if (int(threadIdx.x) < across) shared[threadIdx.x] = node;
+    __syncthreads();
+    int const columns_log2 = min(args.across_log2 + ceil_log2(V), 31 - __clz(int(blockDim.x)));
+    Join<Op> join{args.mailbox + first_unit * V * letters<A>, args.units * V, columns, columns_log2};
+    if (!join.run(blockIdx.y, args.chunks, value, value + across * V)) return;
+    for (int i = threadIdx.x; i < columns; i += blockDim.x) {
+        int64_t const out = Place<V>(args, first_unit + i / V).out(args) + i % V * args.column_out_stride;
+        store_result<Op>(args.results, out, value[i]);
+    }
+}
+
+template <class Op, int V, Rows R>
+__global__ void __launch_bounds__(kColumnThreads, min_column_blocks<Op, V>)
+    column_kernel(const __grid_constant__ ColumnArgs<R> args, int levels) {
+    extern __shared__ __align__(16) unsigned char shared_bytes[];
+    auto* const shared = reinterpret_cast<Values<Op, V>*>(shared_bytes);
+    auto const node = reduce_chunk<Op, V>(args, levels, shared);
+    if (args.chunks > 1) return join_tile<Op, V>(args, node, shared);
+    ColumnShare const share(args);
+    if (share.y == 0 && share.exists) store_columns<Op, V>(args, Place<V>(args, share.unit).out(args), node);
+}
+
+template <class Op, int V, Rows R>
+void launch_columns(const Problem& p, const Plan& plan, const Buffers& b) {
+    ColumnArgs<R> args{};
+    int64_t const bytes = sizeof(typename Op::element);
+    Axis const columns = p.kept.last(), rows = p.reduced.last();
+    int const down = plan.threads / plan.threads_across;
+    args.in = b.in;
+    args.mailbox = static_cast<Letter*>(b.mailbox);
+    args.n = p.n;
+    args.row_step = rows.stride * bytes;
+    if (R == Rows::two_axes) {
+        args.run_gap = (p.reduced.axis[0].stride - rows.size * rows.stride) * bytes;
+        args.by_run = Divisor::of(rows.size);
+    }
+    args.chunk_leaves = plan.chunk_leaves;
+    args.chunks = plan.chunks;
+    args.run_leaves = plan.run_leaves;
+    args.rounds = int(plan.chunk_leaves / (int64_t(plan.run_leaves) * down));
+    args.units_per_batch = ceil_div(columns.size, V);
+    args.units = args.units_per_batch * (p.outputs / columns.size);
+    args.by_batch = Divisor::of(args.units_per_batch);
+    args.column_stride = columns.stride;
+    args.column_out_stride = columns.out_stride;
+    args.across_log2 = ceil_log2(plan.threads_across);
+    args.results = results_of(p, b);
+    args.batch = decltype(args.batch)::of(p.kept, p.kept.count - 1);
+    if (R == Rows::scattered) args.rows = decltype(args.rows)::of(p.reduced, p.reduced.count);
+    dim3 const grid(unsigned(plan.grid_x), unsigned(plan.grid_y));
+    column_kernel<Op, V, R><<<grid, plan.threads, size_t(plan.shared_bytes), b.stream>>>(args, plan.counter_levels);
+}
+
+template <class Ops>
+cudaError_t launch_column(const Problem& problem, const Plan& plan, const Buffers& buffers) {
+    bool const one = problem.reduced.count == 1, two = problem.reduced.count == 2 && problem.n < (int64_t(1) << 31);
+    return dispatch<Ops>(problem, [&](auto op) {
+        using Op = decltype(op);
+        constexpr int V = components<typename Op::element>;
+        auto const with = [&](auto columns, auto rows) {
+            launch_columns<Op, decltype(columns)::value, decltype(rows)::value>(problem, plan, buffers);
+        };
+        std::integral_constant<int, components<typename Op::element>> constexpr vectors{};
+        std::integral_constant<int, 1> constexpr single{};
+        std::integral_constant<Rows, Rows::one_axis> constexpr one_axis{};
+        std::integral_constant<Rows, Rows::two_axes> constexpr two_axes{};
+        std::integral_constant<Rows, Rows::scattered> constexpr scattered{};
+        if (plan.loader == Loader::vector) {
+            if constexpr (Op::coverage != Coverage::basic)
+                if (!one) return with(vectors, two_axes);
+            return with(vectors, one_axis);
+        }
+        bool const few = problem.kept.count <= column_axes<Rows::two_axes>;
+        if constexpr (Op::coverage != Coverage::basic)
+            if (one && few) return with(single, one_axis);
+        if constexpr (Op::coverage == Coverage::every)
+            if (two && few) return with(single, two_axes);
+        with(single, scattered);
+    });
 }
 
 }  // namespace gpureduce::cuda

@@ -89,20 +89,20 @@ __device__ __noinline__ void store_converted(void* out, int64_t i, DType type, R
     store(out, i, type, result);
 }
 
-// The type that torch gives the result when none is asked for.
-template <class Op>
-using usual_result =
-    std::conditional_t<info_of<typename Op::element>.kind == Kind::integer, int64_t, typename Op::element>;
-
 // The usual type is stored inline.
 template <class Op>
-__device__ __forceinline__ void store_result(void* out, int64_t i, DType type, typename Op::acc total, int64_t n) {
-    constexpr DType usual = info_of<usual_result<Op>>.id;
-    auto const result = Op::finish(total, n);
-    if (type == usual)
-        store(out, i, usual, result);
+__device__ __forceinline__ void store_finished(const Results& to, int64_t i, typename Op::result result) {
+    constexpr DType usual = info_of<typename Op::usual>.id;
+    if (to.type == usual)
+        store(to.out, i, usual, first_of(result));
     else
-        store_converted(out, i, type, result);
+        store_converted(to.out, i, to.type, first_of(result));
+    if constexpr (is_both<typename Op::result>)
+        if (to.second != nullptr) store_converted(to.second, i, to.second_type, result.second);
+}
+template <class Op>
+__device__ __forceinline__ void store_result(const Results& to, int64_t i, typename Op::acc total) {
+    store_finished<Op>(to, i, Op::finish(total, to.ending));
 }
 
 template <class E>

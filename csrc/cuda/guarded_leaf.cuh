@@ -6,13 +6,23 @@
 
 namespace gpureduce::cuda {
 
-// What is added to: a sum for each component, or one of integers.
+// What is added to: a sum for each component, or one of integers, or the best element of an indexed operator.
+template <class Op, bool Indexed = Op::indexed>
+struct SumsOf {
+    using type = std::conditional_t<Op::order_free, RowPart<Op>, Spread<Op>>;
+};
 template <class Op>
-using Sums = std::conditional_t<Op::order_free, RowPart<Op>, Spread<Op>>;
+struct SumsOf<Op, true> {
+    using type = typename Op::Local;
+};
+template <class Op>
+using Sums = typename SumsOf<Op>::type;
 
 template <class Op>
 __device__ __forceinline__ Sums<Op> no_sums() {
-    if constexpr (Op::order_free) {
+    if constexpr (Op::indexed) {
+        return Op::none();
+    } else if constexpr (Op::order_free) {
         return RowPart<Op>(Op::identity());
     } else {
         Spread<Op> sum;
@@ -21,36 +31,41 @@ __device__ __forceinline__ Sums<Op> no_sums() {
         return sum;
     }
 }
+// Component c, `offset` elements behind this lane's first.
 template <class Op>
-__device__ __forceinline__ void add_component(Sums<Op>& sum, int c, typename Op::element value) {
-    if constexpr (Op::order_free)
+__device__ __forceinline__ void add_component(Sums<Op>& sum, int c, int offset, typename Op::element value) {
+    if constexpr (Op::indexed)
+        Op::see_any(sum, value, offset);
+    else if constexpr (Op::order_free)
         sum = join<Op>(sum, RowPart<Op>(Op::load(value)));
     else
         sum.of[c] = Op::combine(sum.of[c], Op::load(value));
 }
-// The first `count` elements of a pack.
+// The first `count` elements of a pack, `offset` elements behind this lane's first.
 template <class Op>
-__device__ __forceinline__ void add_pack(Sums<Op>& sum, const Pack<typename Op::element>& pack, int count) {
+__device__ __forceinline__ void add_pack(Sums<Op>& sum, const Pack<typename Op::element>& pack, int count, int offset) {
     using E = typename Op::element;
     if constexpr (adds_words<Op>) {
         sum = add_words<E>(sum, select_bits(bytes_below(count * int(sizeof(E))), bit_cast<uint4>(pack), uint4{}));
     } else {
 #pragma unroll
         for (int c = 0; c < components<E>; ++c)
-            if (c < count) add_component<Op>(sum, c, pack.value[c]);
+            if (c < count) add_component<Op>(sum, c, offset + c, pack.value[c]);
     }
 }
 template <class Op>
-__device__ __forceinline__ typename Op::acc total_of(Sums<Op>& sum) {
-    if constexpr (Op::order_free)
+__device__ __forceinline__ auto total_of(Sums<Op>& sum) {
+    if constexpr (Op::indexed)
         return sum;
+    else if constexpr (Op::order_free)
+        return typename Op::acc(sum);
     else
         return fold_pairwise<Op>(sum.of);
 }
 
 // Aligned packs: the whole ones together, then the one in which the row ends.
 template <class Op, class Reader>
-__device__ __forceinline__ typename Op::acc guarded_packs(const Reader& row, int64_t e) {
+__device__ __forceinline__ auto guarded_packs(const Reader& row, int64_t e) {
     using E = typename Op::element;
     int64_t const n = row.args.n;
     int64_t const fitting = (n - e - components<E> + Reader::kStep) / Reader::kStep;
@@ -67,8 +82,8 @@ __device__ __forceinline__ typename Op::acc guarded_packs(const Reader& row, int
         sum = int(lane_sum<Op>(packs));  // what was not read is zero
     else
 #pragma unroll
-        for (int k = 0; k < kLoads; ++k) add_pack<Op>(sum, as_pack<E>(packs.words[k]), k < whole ? components<E> : 0);
-    if (ends_here) add_pack<Op>(sum, end, int(n - behind));
+        for (int k = 0; k < kLoads; ++k) add_pack<Op>(sum, as_pack<E>(packs.words[k]), k < whole ? components<E> : 0, k * Reader::kStep);
+    if (ends_here) add_pack<Op>(sum, end, int(n - behind), whole * Reader::kStep);
     return total_of<Op>(sum);
 }
 
@@ -93,7 +108,7 @@ struct WholePacks {
             words[k] = load_vector_if(mine[k], row.address(e + k * Reader::kStep));
         }
     }
-    __device__ __forceinline__ RowPart<Op> sum() const { return whole_sum<Op, false>(words, mine); }
+    __device__ __forceinline__ RowPart<Op> sum() const { return whole_sum<Op, false>(words, mine, 0); }
 };
 
 // Elements side by side, those of wide types all together.
@@ -112,7 +127,7 @@ __device__ __forceinline__ auto guarded_elements(const Reader& row, int64_t e) {
             if (first + c * kLanes < count) value[c] = load_element(row.address(e + first + c * kLanes));
 #pragma unroll
         for (int c = 0; c < components<E>; ++c)
-            if (first + c * kLanes < count) add_component<Op>(sum, c, value[c]);
+            if (first + c * kLanes < count) add_component<Op>(sum, c, first + c * kLanes, value[c]);
     }
     if constexpr (Op::order_free)
         return typename Op::acc(sum);
@@ -122,7 +137,7 @@ __device__ __forceinline__ auto guarded_elements(const Reader& row, int64_t e) {
 
 // Packs that may have to be put together element by element, one after the other.
 template <class Op, class Reader>
-__device__ __forceinline__ typename Op::acc guarded_gather(const Reader& row, int64_t e) {
+__device__ __forceinline__ auto guarded_gather(const Reader& row, int64_t e) {
     using E = typename Op::element;
     int64_t const n = row.args.n;
     Sums<Op> sum = no_sums<Op>();
@@ -130,7 +145,7 @@ __device__ __forceinline__ typename Op::acc guarded_gather(const Reader& row, in
     for (int k = 0; k < kLoads && e < n; ++k, e += Reader::kStep) {
         auto const from = row.source(e);
         Pack<E> const pack = row.inside(from) ? from.template pack<E>(from.fetch()) : row.read_elements(e);
-        add_pack<Op>(sum, pack, int(min(n - e, int64_t(components<E>))));
+        add_pack<Op>(sum, pack, int(min(n - e, int64_t(components<E>))), k * Reader::kStep);
     }
     return total_of<Op>(sum);
 }

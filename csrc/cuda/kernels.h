@@ -1,4 +1,4 @@
-// The launchers, one a kernel family. Each needs plan.path to be its own.
+// The launchers of sums, one a kernel family; each needs plan.path to be its own. And those of the other groups of operators.
 #pragma once
 
 #include "run.h"
@@ -12,5 +12,9 @@ cudaError_t run_warp_row(const Problem& problem, const Plan& plan, const Buffers
 cudaError_t run_block_row(const Problem& problem, const Plan& plan, const Buffers& buffers);
 cudaError_t run_narrow_column(const Problem& problem, const Plan& plan, const Buffers& buffers);
 cudaError_t run_column(const Problem& problem, const Plan& plan, const Buffers& buffers);
+
+cudaError_t run_extremes(const Problem& problem, const Plan& plan, const Buffers& buffers);
+cudaError_t run_args(const Problem& problem, const Plan& plan, const Buffers& buffers);
+cudaError_t run_nonzero(const Problem& problem, const Plan& plan, const Buffers& buffers);
 
 }  // namespace gpureduce::cuda

@@ -16,32 +16,45 @@ struct LoaderTag {
     static constexpr Loader loader = L;
 };
 
-// Calls launch(Op{}) for the problem's operator.
-template <class Launch>
+// Calls launch(Op{}) for the problem's operator, one of Ops.
+template <class Ops, class Launch>
 cudaError_t dispatch(const Problem& problem, Launch&& launch) {
     OpKey const key{problem.op, problem.in, problem.accumulate};
-    bool const found = visit_first(AllOps{}, [&](auto op) { return op.key == key; }, launch);
+    bool const found = visit_first(Ops{}, [&](auto op) { return op.key == key; }, launch);
     return found ? cudaGetLastError() : cudaErrorInvalidValue;
 }
 
-// Calls launch(Op{}, LoaderTag{}) for the problem's operator and the plan's loader, one of Loaders.
-template <Loader... Loaders, class Launch>
+// Calls launch(Op{}, LoaderTag{}) for the problem's operator and the plan's loader, one of Loaders that path P has.
+template <class Ops, Path P, Loader... Loaders, class Launch>
 cudaError_t dispatch_loader(const Problem& problem, const Plan& plan, Launch&& launch) {
     bool found = false;
-    cudaError_t const result = dispatch(problem, [&](auto op) {
-        found = ((plan.loader == Loaders && (launch(op, LoaderTag<Loaders>{}), true)) || ...);
+    cudaError_t const result = dispatch<Ops>(problem, [&](auto op) {
+        using Op = decltype(op);
+        auto const try_loader = [&](auto tag) {
+            constexpr Loader loader = decltype(tag)::loader;
+            if constexpr (is_built(Op::coverage, P, loader))
+                if (plan.loader == loader) {
+                    found = true;
+                    launch(Op{}, tag);
+                }
+        };
+        (try_loader(LoaderTag<Loaders>{}), ...);
     });
     return found ? result : cudaErrorInvalidValue;
 }
-template <class Launch>
-cudaError_t dispatch(const Problem& problem, const Plan& plan, Launch&& launch) {
-    return dispatch_loader<Loader::vector, Loader::unaligned, Loader::gather>(problem, plan, launch);
+// Of short rows, and of long ones.
+template <class Ops, class Launch>
+cudaError_t dispatch_short(const Problem& problem, const Plan& plan, Launch&& launch) {
+    return dispatch_loader<Ops, Path::short_row, Loader::vector, Loader::unaligned, Loader::gather>(problem, plan, launch);
 }
-// The same for long rows.
-template <class Launch>
+template <class Ops, Path P, class Launch>
 cudaError_t dispatch_row(const Problem& problem, const Plan& plan, Launch&& launch) {
-    return dispatch_loader<Loader::vector, Loader::unaligned, Loader::gather, Loader::nested, Loader::strided>(
+    return dispatch_loader<Ops, P, Loader::vector, Loader::unaligned, Loader::gather, Loader::nested, Loader::strided>(
         problem, plan, launch);
+}
+
+inline Results results_of(const Problem& p, const Buffers& b) {
+    return {b.out, b.second, p.out, p.second, ending_of(p)};
 }
 
 inline const void* end_of(const Problem& p, const void* in) {
@@ -56,7 +69,6 @@ RowArgs<L> row_args(const Problem& p, const Plan& plan, const Buffers& b) {
     RowArgs<L> args{};
     args.in = b.in;
     if (L == Loader::vector || L == Loader::unaligned) args.in_end = end_of(p, b.in);
-    args.out = b.out;
     args.mailbox = static_cast<unsigned long long*>(b.mailbox);
     args.outputs = p.outputs;
     args.n = p.n;
@@ -65,7 +77,7 @@ RowArgs<L> row_args(const Problem& p, const Plan& plan, const Buffers& b) {
     args.chunk_leaves = int(plan.chunk_leaves);
     args.chunks = int(plan.chunks);
     if (L == Loader::gather) args.grouped = is_grouped(p);
-    args.out_type = p.out;
+    args.results = results_of(p, b);
     args.kept = decltype(args.kept)::of(p.kept, p.kept.count);
     if constexpr (L == Loader::gather) args.reduced = decltype(args.reduced)::of(p.reduced, p.reduced.count);
     if constexpr (walks<L>) args.reduced = Walk::of(p.reduced, p.reduced.count, dtype_info(p.in).bytes);

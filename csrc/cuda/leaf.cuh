@@ -48,13 +48,23 @@ __device__ __forceinline__ void shift_down(Spread<Op>& sum, int by) {
     }
 }
 
+// For indexed operators, the best element and its offset from the lane's first.
 template <class Op>
-__device__ __forceinline__ typename Op::acc lane_sum(const Packs& packs) {
-    if constexpr (adds_words<Op>) {
+__device__ __forceinline__ auto lane_sum(const Packs& packs) {
+    using E = typename Op::element;
+    if constexpr (Op::indexed) {
+        auto best = Op::first(as_pack<E>(packs.words[0]).value[0], 0);
+#pragma unroll
+        for (int k = 0; k < kLoads; ++k)
+#pragma unroll
+            for (int c = 0; c < components<E>; ++c)
+                if (k + c > 0) Op::see(best, as_pack<E>(packs.words[k]).value[c], k * kLanes * components<E> + c);
+        return best;
+    } else if constexpr (adds_words<Op>) {
         int total = 0;
 #pragma unroll
         for (int k = 0; k < kLoads; ++k) total = add_words<typename Op::element>(total, packs.words[k]);
-        return total;
+        return typename Op::acc(total);
     } else {
         auto sum = sum_of_loads<Op>(packs);
         return fold_pairwise<Op>(sum.of);
@@ -74,7 +84,12 @@ __device__ __forceinline__ typename Op::acc lane_sum(const ShiftedPacks& packs) 
 template <class Op>
 __device__ __forceinline__ auto lane_sum(const Elements<typename Op::element>& elements) {
     constexpr int kComponents = components<typename Op::element>;
-    if constexpr (Op::order_free) {
+    if constexpr (Op::indexed) {
+        auto best = Op::first(elements.value[0], 0);
+#pragma unroll
+        for (int j = 1; j < kLoads * kComponents; ++j) Op::see(best, elements.value[j], j * kLanes);
+        return best;
+    } else if constexpr (Op::order_free) {
         RowPart<Op> total = 0;
 #pragma unroll
         for (auto value : elements.value) total = join<Op>(total, RowPart<Op>(Op::load(value)));

@@ -21,7 +21,9 @@ __device__ __forceinline__ void for_each_leaf(const Reader& row, int64_t first, 
     auto const tile = row.from_leaf(first);
     A all = Op::identity();
     auto const deliver = [&](int i, auto sum) {
-        if constexpr (Op::order_free)
+        if constexpr (Op::indexed)
+            take(i, fold_leaf<Op>(Op::at(sum, (first + i) * Reader::kLeaf + Reader::lane_first())));
+        else if constexpr (Op::order_free)
             all = Op::combine(all, sum);
         else
             take(i, fold_leaf<Op>(sum));
@@ -30,12 +32,14 @@ __device__ __forceinline__ void for_each_leaf(const Reader& row, int64_t first, 
 #pragma unroll 1
     for (; kInFlight == 2 && i + workers < end; i += 2 * workers) {
         auto const read = tile.read_leaf(i), next = tile.read_leaf(i + workers);
-        auto const sum = lane_sum<Op>(read), other = lane_sum<Op>(next);
+        auto const sum = lane_sum<Op>(read);
+        auto const other = lane_sum<Op>(next);
         deliver(i, sum);
         deliver(i + workers, other);
     }
     int rest = end;  // first of the leaves that are not done yet
-    constexpr bool kNarrow = sizeof(A) <= 8 && (Op::order_free || sizeof(Spread<Op>) <= 32);  // others spill
+    constexpr bool kNarrow = sizeof(A) <= 8 && !Op::indexed &&
+                             (Op::order_free || sizeof(Spread<Op>) <= 32);  // others spill
     if constexpr (kInFlight == 2 && kNarrow && ends_in_packs<Reader>) {
         // A single leaf, and the last one of the row, if it ends in a whole pack, at once.
         if (i < end && i + workers == end && end < leaves && ends_whole(row)) {

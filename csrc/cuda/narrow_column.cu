@@ -17,7 +17,6 @@ constexpr int kWarps = kNarrowThreads / kWarp;
 
 struct NarrowArgs {
     const void* in;
-    void* out;
     Letter* mailbox;
     int64_t n, leaves, chunk_leaves, chunks, out_stride;
     int columns, columns_log2;
@@ -26,7 +25,7 @@ struct NarrowArgs {
     int stage_bytes;  // of one tile
     int lanes_log2;   // of the lanes that fold a column together
     Divisor by_columns;
-    DType out_type;
+    Results results;
 };
 
 // What a warp has in shared memory.
@@ -151,7 +150,7 @@ __global__ void __launch_bounds__(kNarrowThreads, kNarrowBlocksPerSm)
     Join<Op> join{args.mailbox, args.columns, args.columns, args.columns_log2};
     if (args.chunks > 1 && !join.run(blockIdx.x, args.chunks, total, scratch)) return;
     if (column < args.columns)
-        store_result<Op>(args.out, column * args.out_stride, args.out_type, total[column], args.n);
+        store_result<Op>(args.results, column * args.out_stride, total[column]);
 }
 
 }  // namespace
@@ -160,7 +159,6 @@ cudaError_t run_narrow_column(const Problem& p, const Plan& plan, const Buffers&
     NarrowArgs args{};
     Axis const columns = p.kept.last();
     args.in = b.in;
-    args.out = b.out;
     args.mailbox = static_cast<Letter*>(b.mailbox);
     args.n = p.n;
     args.leaves = leaves_of(Family::column, dtype_info(p.in).bytes, p.n);
@@ -176,8 +174,8 @@ cudaError_t run_narrow_column(const Problem& p, const Plan& plan, const Buffers&
     args.stage_bytes = plan.stage_bytes;
     args.lanes_log2 = ceil_log2(plan.lanes_per_column);
     args.by_columns = Divisor::of(columns.size);
-    args.out_type = p.out;
-    return dispatch(p, [&](auto op) {
+    args.results = results_of(p, b);
+    return dispatch<SumOps>(p, [&](auto op) {
         narrow_column_kernel<decltype(op)>
             <<<unsigned(plan.grid_x), kNarrowThreads, size_t(plan.shared_bytes), b.stream>>>(args);
     });

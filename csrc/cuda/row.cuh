@@ -28,14 +28,13 @@ template <Loader L>
 struct RowArgs {
     const void* in;
     const void* in_end;  // vector, unaligned: one past the last byte that the strides reach
-    void* out;
     unsigned long long* mailbox;
     int64_t outputs, n, leaves;
     int64_t full_leaves;  // of `leaves`, those that lie wholly in the row
     int chunk_leaves, chunks;
     int64_t first_row;  // of this launch
     bool grouped;       // gather: every 16-byte group of a row is one aligned run of memory
-    DType out_type;
+    Results results;
     AxisMap<max_axes<L>> kept;
     std::conditional_t<walks<L>, Walk, AxisMap<L == Loader::gather ? kMaxDims : 1>> reduced;
 };
@@ -85,6 +84,12 @@ struct RowReader {
             return row + e;
     }
     __device__ __forceinline__ From source(int64_t e) const { return From(address(e)); }
+
+    // Of what this lane reads of a leaf, the first element.
+    static __device__ __forceinline__ int lane_first() {
+        constexpr bool side_by_side = L == Loader::strided || L == Loader::unaligned;
+        return threadIdx.x % kLanes * (side_by_side ? 1 : components<E>);
+    }
 
     // Whether the pack at e can be fetched from its source: within the tensor, though perhaps beyond the row.
     __device__ __forceinline__ bool inside(const From& from) const {

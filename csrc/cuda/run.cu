@@ -1,8 +1,9 @@
 #include "kernels.h"
 
 namespace gpureduce::cuda {
+namespace {
 
-cudaError_t run(const Problem& problem, const Plan& plan, const Buffers& buffers) {
+cudaError_t run_sum(const Problem& problem, const Plan& plan, const Buffers& buffers) {
     switch (plan.path) {
         case Path::nothing: return cudaSuccess;
         case Path::short_row: return run_short_row(problem, plan, buffers);
@@ -14,6 +15,21 @@ cudaError_t run(const Problem& problem, const Plan& plan, const Buffers& buffers
         case Path::column: return run_column(problem, plan, buffers);
     }
     return cudaErrorInvalidValue;
+}
+
+}  // namespace
+
+cudaError_t run(const Problem& problem, const Plan& plan, const Buffers& buffers) {
+    if (plan.path == Path::nothing) return cudaSuccess;
+    switch (problem.op) {
+        case OpId::sum: return run_sum(problem, plan, buffers);
+        case OpId::extremes:
+        case OpId::extreme_magnitudes: return run_extremes(problem, plan, buffers);
+        case OpId::argmin:
+        case OpId::argmax: return run_args(problem, plan, buffers);
+        case OpId::nonzero: return run_nonzero(problem, plan, buffers);
+        default: return cudaErrorInvalidValue;
+    }
 }
 
 }  // namespace gpureduce::cuda

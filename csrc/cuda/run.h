@@ -10,6 +10,7 @@ namespace gpureduce::cuda {
 struct Buffers {
     const void* in;
     void* out;      // contiguous, problem.outputs elements of problem.out
+    void* second;   // the same of problem.second, or null
     void* mailbox;  // plan.mailbox_bytes, 16-byte aligned, all zero; all zero again when the kernel ends
     cudaStream_t stream;
 };

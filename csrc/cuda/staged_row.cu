@@ -40,12 +40,11 @@ constexpr int leaf_blocks = sizeof(typename Op::acc) <= 4 || adds_words<Op> ? st
 
 struct StagedArgs {
     const void* in;
-    void* out;
     int64_t outputs, n;
     int pitch;  // elements from one row to the next
     int tile_rows, lanes_log2;
     int part_elements;  // small integers of longer rows: that a lane adds
-    DType out_type;
+    Results results;
 };
 
 // The perfect binary tree over Size elements of which `count` exist, at least one.
@@ -180,7 +179,7 @@ __global__ void __launch_bounds__(kStagedThreads, staged_blocks<Op>)
         int const count = row < tile.rows ? min(row_elements - part, kPart) : 0;
         RowPart<Op> sum[1] = {part_sum<Op>(tile.cells + row * args.pitch + part, count, row_elements)};
         fold_rows<Op>(sum, lanes);
-        if (part == 0 && row < tile.rows) store_result<Op>(args.out, tile.first + row, args.out_type, sum[0], args.n);
+        if (part == 0 && row < tile.rows) store_result<Op>(args.results, tile.first + row, sum[0]);
     }
 }
 
@@ -199,7 +198,7 @@ __global__ void __launch_bounds__(kStagedThreads, leaf_blocks<Op>)
         const E* const start = tile.cells + min(row, tile.rows - 1) * args.pitch;
         RowPart<Op> sum[1] = {leaf_part<Op>(start, part, int(args.n), args.part_elements)};
         fold_rows<Op>(sum, kTaskLanes);
-        if (part == 0 && row < tile.rows) store_result<Op>(args.out, tile.first + row, args.out_type, sum[0], args.n);
+        if (part == 0 && row < tile.rows) store_result<Op>(args.results, tile.first + row, sum[0]);
     }
 }
 
@@ -212,7 +211,6 @@ cudaError_t run_staged_row(const Problem& p, const Plan& plan, const Buffers& b)
     if (!longer && plan.tile_rows % kWarp != 0) return cudaErrorInvalidConfiguration;
     StagedArgs args{};
     args.in = b.in;
-    args.out = b.out;
     args.outputs = p.outputs;
     args.n = p.n;
     args.pitch = int(p.kept.last().stride);
@@ -220,9 +218,9 @@ cudaError_t run_staged_row(const Problem& p, const Plan& plan, const Buffers& b)
     args.lanes_log2 = ceil_log2(plan.lanes_per_row);
     // An odd number of words, so that neighbouring lanes read from different banks.
     args.part_elements = int((ceil_div(p.n * element_bytes, 4 * plan.lanes_per_row) | 1) * 4 / element_bytes);
-    args.out_type = p.out;
+    args.results = results_of(p, b);
     size_t const shared_bytes = size_t(staged_bytes(int64_t(args.tile_rows) * args.pitch * element_bytes));
-    return dispatch(p, [&](auto op) {
+    return dispatch<SumOps>(p, [&](auto op) {
         auto const launch = [&](auto kernel) {
             kernel<<<unsigned(plan.grid_x), kStagedThreads, shared_bytes, b.stream>>>(args);
         };

@@ -12,7 +12,7 @@ constexpr int kLeafBytes = kLoads * kLanes * kVectorBytes;
 
 template <class Op, int Warps>
 __global__ void __launch_bounds__(Warps* kWarp)
-    tiny_row_kernel(const char* __restrict__ in, void* out, int bytes, DType out_type) {
+    tiny_row_kernel(const char* __restrict__ in, int bytes, const __grid_constant__ Results results) {
     int const lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp;
     int const first_byte = warp * kLeafBytes + lane * kVectorBytes;
     uint4 words[kLoads];
@@ -22,7 +22,7 @@ __global__ void __launch_bounds__(Warps* kWarp)
         mine[k] = first_byte + k * kLanes * kVectorBytes < bytes;
         words[k] = load_vector_if(mine[k], in + first_byte + k * kLanes * kVectorBytes);
     }
-    RowPart<Op> value[1] = {whole_sum<Op, false>(words, mine)};
+    RowPart<Op> value[1] = {whole_sum<Op, false>(words, mine, first_byte / int(sizeof(typename Op::element)))};
     fold_rows<Op>(value, kWarp);
     if constexpr (Warps > 1) {
         __shared__ __align__(kVectorBytes) RowPart<Op> leaf[Warps];
@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(Warps* kWarp)
             for (int i = 0; i < Warps; i += 2 * step) node[i] = join<Op>(node[i], node[i + step]);
         value[0] = node[0];
     }
-    if (threadIdx.x == 0) store_result<Op>(out, 0, out_type, value[0], 1);
+    if (threadIdx.x == 0) store_result<Op>(results, 0, value[0]);
 }
 
 }  // namespace
@@ -46,10 +46,10 @@ __global__ void __launch_bounds__(Warps* kWarp)
 cudaError_t run_tiny_row(const Problem& p, const Plan& plan, const Buffers& b) {
     int64_t const bytes = p.n * dtype_info(p.in).bytes;
     if (p.n < 1 || bytes > int64_t(plan.threads) / kWarp * kLeafBytes) return cudaErrorInvalidConfiguration;
-    return dispatch(p, [&](auto op) {
+    return dispatch<SumOps>(p, [&](auto op) {
         using Op = decltype(op);
         auto const launch = [&](auto kernel, int warps) {
-            kernel<<<1, warps * kWarp, 0, b.stream>>>(static_cast<const char*>(b.in), b.out, int(bytes), p.out);
+            kernel<<<1, warps * kWarp, 0, b.stream>>>(static_cast<const char*>(b.in), int(bytes), results_of(p, b));
         };
         if (plan.threads <= kWarp) return launch(tiny_row_kernel<Op, 1>, 1);
         if (plan.threads <= 4 * kWarp) return launch(tiny_row_kernel<Op, 4>, 4);

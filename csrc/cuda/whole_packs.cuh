@@ -6,10 +6,20 @@
 namespace gpureduce::cuda {
 
 // Those of its packs that are `mine`, with First the first in any case; integers were read as zeros where they are not.
+// The first element of the first pack is element `first` of the row.
 template <class Op, bool First, int Loads>
-__device__ __forceinline__ RowPart<Op> whole_sum(const uint4 (&words)[Loads], const bool (&mine)[Loads]) {
+__device__ __forceinline__ RowPart<Op> whole_sum(const uint4 (&words)[Loads], const bool (&mine)[Loads],
+                                                 int64_t first) {
     using E = typename Op::element;
-    if constexpr (adds_words<Op>) {
+    if constexpr (Op::indexed) {
+        auto best = Op::none();
+#pragma unroll
+        for (int k = 0; k < Loads; ++k)
+#pragma unroll
+            for (int c = 0; c < components<E>; ++c)
+                if (mine[k]) Op::see_any(best, as_pack<E>(words[k]).value[c], k * kLanes * components<E> + c);
+        return Op::at(best, first);
+    } else if constexpr (adds_words<Op>) {
         int total = 0;
 #pragma unroll
         for (uint4 pack : words) total = add_words<E>(total, pack);

@@ -16,8 +16,8 @@ void parallel_for(int64_t count, int64_t grain, const std::function<void(int64_t
 
 void run(const Prepared& call, const at::Tensor& input, const at::Tensor& result) {
     static cpu::ParallelFor const threads_of_torch = parallel_for;
-    bool const done = cpu::run(call.problem, input.const_data_ptr(), result.mutable_data_ptr(), at::get_num_threads(),
-                               threads_of_torch);
+    bool const done = cpu::run(call.problem, input.const_data_ptr(), result.mutable_data_ptr(), nullptr,
+                               at::get_num_threads(), threads_of_torch);
     TORCH_INTERNAL_ASSERT(done, "gpureduce::sum: no CPU kernel for ", call.load_as, " -> ", call.result);
 }
 

@@ -44,8 +44,8 @@ class DeviceGuard {
 void run(const Prepared& call, const at::Tensor& input, const at::Tensor& result) {
     if (call.problem.outputs == 0) return;
     auto const stream = c10::cuda::getCurrentCUDAStream(input.device().index());
-    cuda::Buffers const buffers{input.const_data_ptr(), result.mutable_data_ptr(), mailbox_for(call.plan, stream),
-                                stream.stream()};
+    cuda::Buffers const buffers{input.const_data_ptr(), result.mutable_data_ptr(), nullptr,
+                                mailbox_for(call.plan, stream), stream.stream()};
     cudaError_t const error = cuda::run(call.problem, call.plan, buffers);
     TORCH_CHECK(error == cudaSuccess, "gpureduce::sum: ", cudaGetErrorName(error), ": ", cudaGetErrorString(error));
 }

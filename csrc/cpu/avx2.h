@@ -1,10 +1,12 @@
 // The engine for AVX2 and F16C (no fma: a contraction would change bits).
+#pragma once
+
 #include <cstdlib>
 #include <cstring>
 #include <new>
 
 #include "../core/store.h"
-#include "run.h"
+#include "groups.h"
 
 #if defined(__x86_64__)
 #if defined(__clang__)
@@ -18,7 +20,6 @@ inline constexpr int kSimdBytes = 32;
 inline constexpr bool kConvertsHalf = true;
 
 template <class Raw>
-
 GPUREDUCE_HD auto halves_to_floats(Raw raw) {
     return __builtin_ia32_vcvtph2ps256((short __attribute__((vector_size(16))))raw);
 }
@@ -30,4 +31,11 @@ GPUREDUCE_HD auto halves_to_floats(Raw raw) {
 #else
 #pragma GCC pop_options
 #endif
+#else
+namespace gpureduce::cpu::avx2 {
+template <class Ops>
+bool run(const Task&) {
+    return false;
+}
+}  // namespace gpureduce::cpu::avx2
 #endif

@@ -1,0 +1,198 @@
+// The least and the greatest element, and where they are.
+//
+// Elements are compared as integers that are ordered as they are: the bits of a float, of which those behind the sign are
+// flipped if it is negative. So +0.0 is above -0.0, and NaNs are beyond the infinities, below them or above. As both ends are
+// kept, a NaN among the elements shows in one of them, and no element has to be looked at for it.
+#pragma once
+
+#include "accumulate.h"
+#include "operator.h"
+
+namespace gpureduce {
+
+// The integer that stands for an element, the lowest and the highest of them, and the way back.
+template <class E>
+struct Order {  // integers
+    using Rank = std::conditional_t<sizeof(E) == 8, int64_t, int32_t>;
+    using Value = int64_t;
+    static constexpr bool has_nan = false;
+    static GPUREDUCE_HD Rank rank(E x) { return Rank(Load<int64_t, E>::of(x)); }
+    static GPUREDUCE_HD Value value(Rank rank) { return rank; }
+};
+template <class F, class Bits>
+struct FloatOrder {
+    using Rank = Bits;
+    using Value = F;
+    static constexpr bool has_nan = true;
+    static constexpr Rank magnitude = Rank(~(Rank(1) << (8 * sizeof(Rank) - 1)));  // all bits but the sign
+    static constexpr Rank infinity = Rank(sizeof(F) == 4 ? 0x7f800000ll : 0x7ff0000000000000ll);
+    static GPUREDUCE_HD Rank flip(Rank bits) { return bits ^ ((bits >> (8 * sizeof(Rank) - 1)) & magnitude); }
+    static GPUREDUCE_HD F value(Rank rank) { return bit_cast<F>(flip(rank)); }
+    static GPUREDUCE_HD bool is_nan(Rank rank) { return rank > infinity || rank < ~infinity; }
+};
+template <> struct Order<float> : FloatOrder<float, int32_t> {
+    static GPUREDUCE_HD Rank rank(float x) { return flip(bit_cast<Rank>(x)); }
+};
+template <> struct Order<double> : FloatOrder<double, int64_t> {
+    static GPUREDUCE_HD Rank rank(double x) { return flip(bit_cast<Rank>(x)); }
+};
+template <> struct Order<BFloat16> : FloatOrder<float, int32_t> {
+    static GPUREDUCE_HD Rank rank(BFloat16 x) { return flip(bit_cast<Rank>(to_float(x))); }
+};
+template <> struct Order<Half> : FloatOrder<float, int32_t> {
+    static GPUREDUCE_HD Rank rank(Half x) { return flip(bit_cast<Rank>(to_float(x))); }
+};
+
+template <class Rank>
+inline constexpr Rank lowest_rank = Rank(Rank(1) << (8 * sizeof(Rank) - 1));
+template <class Rank>
+inline constexpr Rank highest_rank = Rank(~lowest_rank<Rank>);
+
+template <class Rank>
+struct Range {
+    Rank least, greatest;
+};
+
+// Forms: least, greatest, both.
+template <class E>
+struct Extremes : OperatorDefaults<E> {
+    using Rank = typename Order<E>::Rank;
+    using Value = typename Order<E>::Value;
+    using element = E;
+    using acc = Range<Rank>;
+    using result = Both<Value, Value>;
+    using usual = E;
+    static constexpr OpKey key{OpId::extremes, info_of<E>.id, Accumulate::native};
+    static GPUREDUCE_HD acc identity() { return {highest_rank<Rank>, lowest_rank<Rank>}; }
+    static GPUREDUCE_HD acc load(E x) {
+        Rank const rank = Order<E>::rank(x);
+        return {rank, rank};
+    }
+    static GPUREDUCE_HD acc combine(acc a, acc b) {
+        return {b.least < a.least ? b.least : a.least, b.greatest > a.greatest ? b.greatest : a.greatest};
+    }
+    static GPUREDUCE_HD result finish(acc a, const Ending& ending) {
+        Value least = Order<E>::value(a.least), greatest = Order<E>::value(a.greatest);
+        if constexpr (Order<E>::has_nan)
+            if (Order<E>::is_nan(a.least) || Order<E>::is_nan(a.greatest)) least = greatest = quiet_nan<Value>();
+        return {ending.form == Form::greatest ? greatest : least, greatest};
+    }
+};
+
+// |x|, of complex numbers to a unit in the last place, as the rank of a float, which it is without a flip.
+template <class E>
+GPUREDUCE_HD auto magnitude_of(E x) {
+    if constexpr (info_of<E>.kind == Kind::complex) {
+        double const re = x.re < 0 ? -double(x.re) : double(x.re), im = x.im < 0 ? -double(x.im) : double(x.im);
+        if constexpr (sizeof(E) == 8) {
+            return float(square_root(re * re + im * im));
+        } else {
+            double const high = re > im ? re : im, low = re > im ? im : re;
+            if (re - re != 0 || im - im != 0)  // infinite or NaN
+                return re == high && re - re != 0 && re == re ? re : im - im != 0 && im == im ? im : re + im;
+            double const ratio = high > 0 ? low / high : 0.0;
+            return high * square_root(1.0 + ratio * ratio);
+        }
+    } else if constexpr (std::is_same_v<E, double>) {
+        return bit_cast<double>(bit_cast<int64_t>(x) & FloatOrder<double, int64_t>::magnitude);
+    } else {
+        return bit_cast<float>(bit_cast<int32_t>(Load<float, E>::of(x)) & FloatOrder<float, int32_t>::magnitude);
+    }
+}
+
+// Forms: least, greatest, of |x|.
+template <class E>
+struct ExtremeMagnitudes : OperatorDefaults<E> {
+    using Value = decltype(magnitude_of(E{}));
+    using OrderOf = Order<Value>;
+    using Rank = typename OrderOf::Rank;
+    using element = E;
+    using acc = Range<Rank>;
+    using result = Value;
+    using usual = std::conditional_t<info_of<E>.kind == Kind::complex, Value, E>;
+    static constexpr OpKey key{OpId::extreme_magnitudes, info_of<E>.id, Accumulate::native};
+    static GPUREDUCE_HD acc identity() { return {highest_rank<Rank>, lowest_rank<Rank>}; }
+    static GPUREDUCE_HD acc load(E x) {
+        Rank const rank = bit_cast<Rank>(magnitude_of(x));
+        return {rank, rank};
+    }
+    static GPUREDUCE_HD acc combine(acc a, acc b) {
+        return {b.least < a.least ? b.least : a.least, b.greatest > a.greatest ? b.greatest : a.greatest};
+    }
+    static GPUREDUCE_HD result finish(acc a, const Ending& ending) {
+        if (ending.n == 0) return 0;
+        if (OrderOf::is_nan(a.greatest)) return quiet_nan<Value>();
+        return OrderOf::value(ending.form == Form::least ? a.least : a.greatest);
+    }
+};
+
+// A rank and the index of the first element that has it.
+template <class Rank>
+struct Ranked {
+    Rank rank;
+    int32_t unused;  // no padding, so that accumulators can travel word by word
+    int64_t index;
+};
+template <> struct Ranked<int64_t> {
+    int64_t rank, index;
+};
+
+// Forms: both (value, index), index. The first NaN counts as the extreme, as for torch.
+template <class E, bool Greatest>
+struct ArgExtreme : OperatorDefaults<E> {
+    using Rank = typename Order<E>::Rank;
+    using element = E;
+    using acc = Ranked<Rank>;
+    using result = Both<typename Order<E>::Value, int64_t>;
+    using usual = E;
+    static constexpr OpKey key{Greatest ? OpId::argmax : OpId::argmin, info_of<E>.id, Accumulate::native};
+    static constexpr bool indexed = true;
+    static constexpr Rank worst = lowest_rank<Rank>, best = highest_rank<Rank>;
+
+    // Higher is better: of the least element, the complement of the rank.
+    static GPUREDUCE_HD Rank merit(E x) {
+        Rank const rank = Order<E>::rank(x);
+        if constexpr (Order<E>::has_nan)
+            if (Order<E>::is_nan(rank)) return best;
+        return Greatest ? rank : Rank(~rank);
+    }
+    struct Local {
+        Rank rank;
+        int32_t offset;
+    };
+    static GPUREDUCE_HD Local first(E x, int offset) { return {merit(x), offset}; }
+    static GPUREDUCE_HD void see(Local& local, E x, int offset) {
+        Rank const rank = merit(x);
+        if (rank > local.rank) local = {rank, offset};
+    }
+    static GPUREDUCE_HD Local none() { return {worst, 0x7fffffff}; }
+    static GPUREDUCE_HD void see_any(Local& local, E x, int offset) {
+        Rank const rank = merit(x);
+        if (rank > local.rank || (rank == local.rank && offset < local.offset)) local = {rank, offset};
+    }
+    static GPUREDUCE_HD acc at(Local local, int64_t base) {
+        acc a{};
+        a.rank = local.rank;
+        a.index = local.offset == 0x7fffffff ? identity().index : base + local.offset;
+        return a;
+    }
+    static GPUREDUCE_HD acc identity() {
+        acc a{};
+        a.rank = worst;
+        a.index = 0x7fffffffffffffff;
+        return a;
+    }
+    static GPUREDUCE_HD acc combine(acc a, acc b) {
+        bool const other = b.rank > a.rank || (b.rank == a.rank && b.index < a.index);
+        return other ? b : a;
+    }
+    static GPUREDUCE_HD result finish(acc a, const Ending&) {
+        using Value = typename Order<E>::Value;
+        Value value = Order<E>::value(Greatest ? a.rank : Rank(~a.rank));
+        if constexpr (Order<E>::has_nan)
+            if (a.rank == best) value = quiet_nan<Value>();
+        return {value, a.index};
+    }
+};
+
+}  // namespace gpureduce

@@ -1,0 +1,5 @@
+#include "avx2.h"
+
+namespace gpureduce::cpu {
+bool sums_avx2(const Task& task) { return avx2::run<SumOps>(task); }
+}  // namespace gpureduce::cpu

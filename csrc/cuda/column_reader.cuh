@@ -1,0 +1,233 @@
+// What a thread of column.cu does on its own: read the rows of its columns, leaf by leaf, and fold the leaves.
+#pragma once
+
+#include "mailbox.cuh"
+
+namespace gpureduce::cuda {
+
+// How the rows of a column lie in memory.
+enum class Rows : uint8_t {
+    one_axis,   // one step from each to the next
+    two_axes,   // runs of rows with a gap between them; fewer than 2^31 rows
+    scattered,  // through any number of axes
+};
+
+template <Rows R>
+inline constexpr int column_axes = R == Rows::scattered ? kMaxDims : 4;
+
+template <Rows R>
+struct ColumnArgs {
+    const void* in;
+    Letter* mailbox;
+    int64_t n;
+    int64_t row_step, run_gap;  // bytes; run_gap is what the step between two runs has more than one between rows
+    Divisor by_run;             // rows of a run
+    int64_t chunk_leaves, chunks;
+    int run_leaves, rounds;  // a chunk is `rounds` times run_leaves leaves of every thread down
+    int64_t units, units_per_batch;
+    Divisor by_batch;
+    int64_t column_stride, column_out_stride;
+    int across_log2;
+    Results results;
+    AxisMap<column_axes<R>> batch;
+    AxisMap<R == Rows::scattered ? kMaxDims : 1> rows;
+};
+
+// V accumulators side by side, folded as one value.
+template <class A, int V>
+struct alignas(V * sizeof(A) % kVectorBytes == 0 ? kVectorBytes : sizeof(A)) Side {
+    A of[V];
+};
+template <class Op, int V>
+using Values = Side<typename Op::acc, V>;
+
+template <class Op, int V>
+__device__ __forceinline__ Values<Op, V> no_values() {
+    Values<Op, V> values;
+#pragma unroll
+    for (auto& value : values.of) value = Op::identity();
+    return values;
+}
+template <class Op, int V>
+__device__ __forceinline__ Values<Op, V> combine(const Values<Op, V>& a, const Values<Op, V>& b) {
+    Values<Op, V> sum;
+#pragma unroll
+    for (int v = 0; v < V; ++v) sum.of[v] = Op::combine(a.of[v], b.of[v]);
+    return sum;
+}
+
+// The rows of one unit. A thread has kLeaves leaves in flight: 8 loads of 16 bytes, or up to 32 of one element.
+template <class Op, int V, Rows R>
+struct ColumnReader {
+    using E = typename Op::element;
+    static constexpr int kLeaves = column_leaves_in_flight(V * int(sizeof(E)));
+    static constexpr int kRows = kLeaves * kColumnLeafRows;
+    // Narrow integers are added as int, which a run cannot overflow (kMaxFreeRun).
+    using Cell = std::conditional_t<Op::order_free && sizeof(E) <= 2, int, typename Op::acc>;
+    using Cells = Side<Cell, V>;
+    struct Loaded {
+        E value[V];
+    };
+
+    const ColumnArgs<R>& args;
+    const char* start;
+
+    __device__ __forceinline__ const char* row_at(int64_t row) const {
+        if constexpr (R == Rows::scattered) return start + args.rows.locate(row).in * int64_t(sizeof(E));
+        return start + row * args.row_step + gaps_before(row);
+    }
+    __device__ __forceinline__ int64_t gaps_before(int64_t row) const {
+        return R == Rows::two_axes ? args.by_run.divide(uint32_t(row)) * args.run_gap : 0;
+    }
+    static __device__ __forceinline__ Loaded load(const char* address) {
+        if constexpr (V == 1)
+            return {{load_element(reinterpret_cast<const E*>(address))}};
+        else
+            return bit_cast<Loaded>(load_vector(address));
+    }
+    static __device__ __forceinline__ void add_to(Cells& sum, const Loaded& row) {
+#pragma unroll
+        for (int v = 0; v < V; ++v) {
+            if constexpr (std::is_same_v<Cell, int>)
+                sum.of[v] += int(Op::load(row.value[v]));
+            else if constexpr (!Op::indexed)
+                sum.of[v] = Op::combine(sum.of[v], Op::load(row.value[v]));
+        }
+    }
+    static __device__ __forceinline__ Cells none() {
+        Cells cells;
+#pragma unroll
+        for (Cell& cell : cells.of) cell = Cell(Op::identity());
+        return cells;
+    }
+
+    // Of rows in memory that follow each other, for indexed operators.
+    template <int Count>
+    static __device__ __forceinline__ Cells best_of(const Loaded (&rows)[Count], int64_t row) {
+        Cells best;
+#pragma unroll
+        for (int v = 0; v < V; ++v) {
+            auto local = Op::first(rows[0].value[v], 0);
+#pragma unroll
+            for (int r = 1; r < Count; ++r) Op::see(local, rows[r].value[v], r);
+            best.of[v] = Op::at(local, row);
+        }
+        return best;
+    }
+
+    // The next kRows rows, which all exist, folded.
+    __device__ __forceinline__ Cells whole(int64_t row) const {
+        Loaded rows[kRows];
+        const char* const first = start + row * args.row_step;
+#pragma unroll
+        for (int r = 0; r < kRows; ++r)
+            rows[r] = load(R == Rows::scattered ? row_at(row + r) : first + r * args.row_step + gaps_before(row + r));
+        if constexpr (Op::indexed) {
+            return best_of(rows, row);
+        } else {
+            Cells leaf[kLeaves];
+#pragma unroll
+            for (int i = 0; i < kLeaves; ++i) {
+                leaf[i] = none();
+#pragma unroll
+                for (int r = 0; r < kColumnLeafRows; ++r) add_to(leaf[i], rows[i * kColumnLeafRows + r]);
+            }
+            return fold_leaves(leaf);
+        }
+    }
+    // One leaf, of which rows may be missing.
+    __device__ __forceinline__ Cells leaf(int64_t row) const {
+        Cells sum = none();
+        if (row + kColumnLeafRows <= args.n) {
+            Loaded rows[kColumnLeafRows];
+#pragma unroll
+            for (int r = 0; r < kColumnLeafRows; ++r) rows[r] = load(row_at(row + r));
+            if constexpr (Op::indexed)
+                sum = best_of(rows, row);
+            else
+#pragma unroll
+                for (int r = 0; r < kColumnLeafRows; ++r) add_to(sum, rows[r]);
+        } else {
+#pragma unroll 1
+            for (; row < args.n; ++row) {
+                Loaded const one[1] = {load(row_at(row))};
+                if constexpr (Op::indexed)
+                    sum = combine<Op, V>(sum, best_of(one, row));
+                else
+                    add_to(sum, one[0]);
+            }
+        }
+        return sum;
+    }
+    static __device__ __forceinline__ Cells fold_leaves(Cells (&leaf)[kLeaves]) {
+#pragma unroll
+        for (int step = 1; step < kLeaves; step *= 2)
+#pragma unroll
+            for (int i = 0; i < kLeaves; i += 2 * step)
+#pragma unroll
+                for (int v = 0; v < V; ++v) {
+                    if constexpr (std::is_same_v<Cell, int>)
+                        leaf[i].of[v] += leaf[i + step].of[v];
+                    else
+                        leaf[i].of[v] = Op::combine(leaf[i].of[v], leaf[i + step].of[v]);
+                }
+        return leaf[0];
+    }
+};
+
+// Like whole(), where rows are missing. Out of line: few threads come here.
+template <class Op, int V, Rows R>
+__device__ __noinline__ typename ColumnReader<Op, V, R>::Cells ragged(const ColumnArgs<R>& args, const char* start,
+                                                                      int64_t row) {
+    using Reader = ColumnReader<Op, V, R>;
+    Reader const reader{args, start};
+    typename Reader::Cells leaf[Reader::kLeaves];
+#pragma unroll
+    for (int i = 0; i < Reader::kLeaves; ++i) leaf[i] = reader.leaf(row + i * kColumnLeafRows);
+    return Reader::fold_leaves(leaf);
+}
+
+template <class Cell, int V>
+__device__ __forceinline__ void add_cells(Side<Cell, V>& sum, const Side<Cell, V>& more) {
+#pragma unroll
+    for (int v = 0; v < V; ++v) sum.of[v] += more.of[v];
+}
+
+// A binary counter over values that arrive in order, in shared memory, `pitch` values from level to level: in registers
+// it would take those that the loads of the next leaf need.
+template <class Op, int V>
+struct SharedCounter {
+    Values<Op, V>* level;
+    int pitch;
+
+    __device__ __forceinline__ void push(int index, Values<Op, V> node) const {
+        Values<Op, V>* at = level;
+#pragma unroll 1
+        for (; index & 1; index >>= 1, at += pitch) node = combine<Op, V>(*at, node);
+        *at = node;
+    }
+    __device__ __forceinline__ Values<Op, V> total(int count) const {
+        auto sum = no_values<Op, V>();
+        const Values<Op, V>* at = level;
+#pragma unroll 1
+        for (; count != 0; count >>= 1, at += pitch)
+            if (count & 1) sum = combine<Op, V>(*at, sum);
+        return sum;
+    }
+};
+
+// Folds the threads of one x by y. Valid in y = 0. `shared` holds a value a thread.
+template <class Op, int V>
+__device__ __forceinline__ Values<Op, V> fold_down(Values<Op, V> mine, int across_log2, Values<Op, V>* shared) {
+    int const y = int(threadIdx.x) >> across_log2, down = int(blockDim.x) >> across_log2;
+    Values<Op, V>* const own = shared + threadIdx.x;
+#pragma unroll 1
+    for (int step = 1; step < down; step *= 2) {
+        if ((y & (2 * step - 1)) == step) *own = mine;
+        __syncthreads();
+        if ((y & (2 * step - 1)) == 0) mine = combine<Op, V>(mine, own[step << across_log2]);
+    }
+    return mine;
+}
+
+}  // namespace gpureduce::cuda
