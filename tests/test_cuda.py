@@ -170,6 +170,7 @@ def test_two_eager_streams_interleaved():
 def test_only_the_output_is_allocated(layout, dtype):
     flat = torch.ones(4000 * 6000, dtype=dtype, device="cuda")
     x = LAYOUTS[layout](flat, 4000, 6000)
+    op(flat)  # makes the stream's mailbox
     for dim in [None, *range(x.dim())]:
         for options in ({}, {"dtype": torch.complex128 if dtype.is_complex else torch.float64}):
             torch.cuda.synchronize()
@@ -177,7 +178,7 @@ def test_only_the_output_is_allocated(layout, dtype):
             before = torch.cuda.memory_allocated()
             y = op(x, dim, **options)
             peak = torch.cuda.max_memory_allocated() - before
-            assert peak < y.numel() * y.element_size() + (2 << 20), f"dim {dim}: {peak} bytes"
+            assert peak < y.numel() * y.element_size() + (1 << 20), f"dim {dim}: {peak} bytes"
 
 
 def test_no_host_synchronisation():
