@@ -11,7 +11,7 @@ inline constexpr int kWarp = 32;
 inline constexpr int kFastAxes = 4;  // axes that the kernels with vector loads take
 inline constexpr int64_t kMaxGridY = 65535;
 inline constexpr int64_t kNarrowIndex = int64_t(1) << 31;  // indices below it fit a Divisor
-inline constexpr int64_t kSharedBytes = 48 << 10;          // of a block, without asking for more
+inline constexpr int64_t kSharedBytes = 48 << 10;          // of a block, without asking for more; whole words
 
 // The accumulator of a problem's operator.
 struct Accumulator {

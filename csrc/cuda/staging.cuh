@@ -28,8 +28,9 @@ __device__ __forceinline__ void wait_for_copies() {
 #endif
 }
 
-// Bytes of shared memory that stage_run needs for a run of so many bytes at any alignment.
-constexpr int64_t staged_bytes(int64_t run_bytes) { return run_bytes + kVectorBytes; }
+// Bytes of shared memory that stage_run needs for a run of so many bytes at any alignment: whole words, since small integers
+// are read by words.
+constexpr int64_t staged_bytes(int64_t run_bytes) { return ceil_div(run_bytes + kVectorBytes, 4) * 4; }
 
 // Where stage_run puts the element at `first`: as far behind a 16-byte boundary as in global memory.
 template <class E>
