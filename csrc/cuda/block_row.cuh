@@ -20,12 +20,12 @@ __device__ __forceinline__ int leaf_values(const Reader& row, int64_t first, int
     int const warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp, warps = blockDim.x / kWarp;
     if constexpr (Op::order_free) {
         A mine = Op::identity();
-        for_each_leaf<Op>(row, first, leaves, warp, warps, [&](int, A sum) { mine = sum; });
+        for_each_leaf<Op, false>(row, first, leaves, warp, warps, [&](int, A sum) { mine = sum; });
         mine = fold_lanes<Op>(mine);
         if (lane == 0) value[warp] = mine;
         return warps;
     } else {
-        for_each_leaf<Op>(row, first, leaves, warp, warps, [&](int i, A sum) {
+        for_each_leaf<Op, false>(row, first, leaves, warp, warps, [&](int i, A sum) {
             if (lane == 0) value[i] = sum;
         });
         return leaves;

@@ -7,8 +7,9 @@ namespace gpureduce::cuda {
 
 // Of `leaves` leaves from `first` on, those that fall to `worker` of `workers` warps: calls take(i, value of leaf first + i),
 // for integers take(0, what this lane has of all of them). Plain leaves come first, two in flight, in a loop with few live
-// registers; who takes which leaf, and when, is free.
-template <class Op, class Reader, class Take>
+// registers; who takes which leaf, and when, is free. WithLast: a single plain leaf and one in which the row ends go
+// together. It pays in warps that have one row each; the registers and instructions for it made those of block_row.cu slower.
+template <class Op, bool WithLast, class Reader, class Take>
 __device__ __forceinline__ void for_each_leaf(const Reader& row, int64_t first, int leaves, int worker, int workers,
                                               Take take) {
     using A = typename Op::acc;
@@ -40,8 +41,8 @@ __device__ __forceinline__ void for_each_leaf(const Reader& row, int64_t first, 
     int rest = end;  // first of the leaves that are not done yet
     constexpr bool kNarrow = sizeof(A) <= 8 && !Op::indexed &&
                              (Op::order_free || sizeof(Spread<Op>) <= 32);  // others spill
-    if constexpr (kInFlight == 2 && kNarrow && ends_in_packs<Reader>) {
-        // A single leaf, and the last one of the row, if it ends in a whole pack, at once.
+    if constexpr (WithLast && kInFlight == 2 && kNarrow && ends_in_packs<Reader>) {
+        // If the row ends in a whole pack.
         if (i < end && i + workers == end && end < leaves && ends_whole(row)) {
             auto const read = tile.read_leaf(i);
             WholePacks<Op> const last(row, first + end);
@@ -74,11 +75,11 @@ __device__ __forceinline__ typename Op::acc fold_all_leaves(const Reader& row, i
     int const lane = threadIdx.x % kWarp;
     A node = Op::identity(), mine = Op::identity();
     if constexpr (Op::order_free) {
-        for_each_leaf<Op>(row, 0, leaves, 0, 1, [&](int, A value) { mine = value; });
+        for_each_leaf<Op, true>(row, 0, leaves, 0, 1, [&](int, A value) { mine = value; });
     } else {
         for (int done = 0; done < leaves; done += kWarp) {
             mine = Op::identity();
-            for_each_leaf<Op>(row, done, min(leaves - done, kWarp), 0, 1, [&](int i, A value) {
+            for_each_leaf<Op, true>(row, done, min(leaves - done, kWarp), 0, 1, [&](int i, A value) {
                 if (lane == i) mine = value;
             });
             if (leaves <= kWarp) break;
