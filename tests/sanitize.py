@@ -16,8 +16,9 @@ import torch
 
 from tests import common
 
-SHORT_ROW, WARP_ROW, BLOCK_ROW, COLUMN, STAGED_ROW = 2, 3, 4, 5, 7
-PATHS = {"short_row", "warp_row", "block_row", "column", "narrow_column", "staged_row", "tiny_row"}
+SHORT_ROW, WARP_ROW, BLOCK_ROW, COLUMN, STAGED_ROW, THREAD_COLUMN = 2, 3, 4, 5, 7, 9
+ROW_PATHS = {"short_row", "warp_row", "block_row", "staged_row", "tiny_row"}
+PATHS = ROW_PATHS | {"column", "narrow_column", "thread_column"}
 LOADERS = {"vector", "unaligned", "gather", "nested", "strided"}
 seen_paths, seen_loaders, calls = set(), set(), 0
 
@@ -80,7 +81,7 @@ def columns(dtype):
     for height, width in ((3, 5), (9, 32), (70, 7)):
         x = common.random_data((2, height, width), dtype, seed=height)
         for threads, across, chunk in ((64, 4, 1), (128, 32, 2)):
-            force(threads=threads, threads_across=across, chunk_leaves=chunk)
+            force(path=COLUMN, threads=threads, threads_across=across, chunk_leaves=chunk)
             check(x, 1)
     for width in (5, 16):  # chunks that join level by level, and rounds
         x = common.random_data((2, 4203, width), dtype, seed=width)
@@ -88,6 +89,14 @@ def columns(dtype):
             force(path=COLUMN, threads=32, threads_across=4, chunk_leaves=chunk)
             check(x, 1)
             check(x, [0, 1], lambda t: t[:, 1:])
+
+
+def thread_columns(dtype):
+    """Vectors and single columns of 2 to 4 rows and of leaves; the last ones end with the tensor."""
+    force(path=THREAD_COLUMN, threads=32)
+    for rows, width, offset in itertools.product((3, 4, 8, 21, 128), (5, 48), (0, 1)):
+        x = common.random_data(offset + 7 * rows * width, dtype, seed=rows)
+        check(x, 1, lambda t, s=(7, rows, width), o=offset: t[o:].view(s))
 
 
 def narrow_columns(dtype):
@@ -129,6 +138,7 @@ def main():
         rows_of_a_leaf(dtype)
         one_row(dtype)
         columns(dtype)
+        thread_columns(dtype)
         narrow_columns(dtype)
         layouts(dtype)
         walks(dtype)

@@ -22,6 +22,7 @@ enum class Path : uint8_t {
     narrow_column,  // few columns, read as one run through shared memory
     staged_row,     // rows of at most one leaf at any alignment, read as one run through shared memory
     tiny_row,       // one row of a few leaves of whole packs, by one block
+    thread_column,  // columns of few rows, a thread each
 };
 
 enum class Loader : uint8_t {
@@ -53,8 +54,8 @@ struct Plan {
     int lane_loads = 0;        // short_row: 16-byte loads of a lane, 1, 2 or 4
     int rows_per_group = 0;    // short_row: rows of a lane group
     int tile_rows = 0;         // staged_row: rows in shared memory, of one block
-    int threads_across = 0;    // column: threads side by side over columns, the others share the rows
-    int vector_columns = 0;    // column: columns per thread
+    int threads_across = 0;    // column, thread_column: threads side by side over columns, the others share the rows
+    int vector_columns = 0;    // column, thread_column: columns per thread, of each of its units
     int run_leaves = 0;        // column: consecutive leaves of a thread
     int counter_levels = 0;    // column, narrow_column: of a counter in shared memory
     int tile_leaves = 0;       // narrow_column: leaves in shared memory at once
@@ -102,6 +103,12 @@ inline constexpr int kNarrowThreads = 128;  // of a block of narrow_column.cu
 inline constexpr int kNarrowBlocksPerSm = 8;
 inline constexpr int kNarrowStages = 2;  // tiles of a warp in shared memory
 inline constexpr int kNarrowEach = 8;    // leaves that a lane of narrow_column.cu folds
+inline constexpr int kThreadRows = 128;  // of a column of thread_column.cu
+inline constexpr int kFewRows = 4;       // all of which are in flight there
+// Units (16 bytes of columns, or one column) of a thread of thread_column.cu that has so many rows of each in flight.
+constexpr int thread_units(int load_bytes, int rows) {
+    return (load_bytes >= kVectorBytes ? 1 : 2) * (kColumnLeafRows / rows);
+}
 // Leaves that a thread of column.cu has in flight: up to 128 bytes, from loads of `bytes` each.
 constexpr int column_leaves_in_flight(int bytes) { return bytes >= 16 ? 1 : bytes >= 8 ? 2 : 4; }
 // Blocks of column.cu on an SM, by the bytes of a thread's accumulators.

@@ -20,6 +20,44 @@ bool columns_fit_vectors(const Problem& p, int element_bytes) {
            strides_fit_vectors(p.reduced, p.reduced.count, element_bytes);
 }
 
+// Columns that a thread can walk on its own.
+bool is_walk(const Problem& p) {
+    return p.n <= kThreadRows && p.reduced.count == 1 && p.kept.count <= kFastAxes && p.outputs < kNarrowIndex;
+}
+
+// Threads of thread_column on an SM from which on it beats sharing rows among threads. H200, fp32, us by threads and by column.cu:
+// (16, 32768) 2.87, 3.06; (32, 65536) 4.78, 4.73; (32, 131072) 6.12, 6.61; (64, 131072) 10.23, 10.51; (128, 131072) 18.58, 18.32;
+// (128, 262144) 31.95, 33.44; single columns: (25, 30001) 4.13, 4.86; (64, 100001) 9.29, 9.48; (128, 100001) 16.87, 16.76;
+// (128, 300001) 39.98, 42.18; 16 columns of a byte: (16, 16777216) 207, 173.
+int64_t least_threads(int64_t n, bool vector, int element_bytes) {
+    if (n <= kColumnLeafRows) return 0;
+    if (vector && element_bytes == 1) return int64_t(1) << 32;
+    if (n <= 16) return 60;
+    if (vector) return n <= 64 ? 240 : 480;
+    return n <= 32 ? 100 : n <= 64 ? 370 : 1000;
+}
+
+// False where a column has several leaves and too few threads would walk them one by one: those of column.cu share them.
+bool plan_thread_column(Plan& plan, const Problem& p, const DeviceTraits& device, const Geometry& force) {
+    int const element_bytes = dtype_info(p.in).bytes;
+    bool const vector = columns_fit_vectors(p, element_bytes), forced = force.path == 1 + int(Path::thread_column);
+    plan.path = Path::thread_column;
+    plan.loader = vector ? Loader::vector : Loader::gather;
+    plan.vector_columns = vector ? components_of(element_bytes) : 1;
+    int const rows = p.n <= kFewRows ? kFewRows : kColumnLeafRows;
+    int64_t const each = thread_units(plan.vector_columns * element_bytes, rows) * plan.vector_columns;
+    int64_t const threads = ceil_div(p.outputs, each);
+    if (threads < device.sm_count * least_threads(p.n, vector, element_bytes) && !forced) return false;
+    // Blocks so small that every SM gets one, and that 16-bit columns, of which few fit an SM, end one by one: H200, (16384, 2, 4096)
+    // dim 1 bf16 96.8 us with 64 threads, 101.0 with 256.
+    int64_t const share = next_power_of_two(ceil_div(threads, device.sm_count));
+    int64_t const most = vector && element_bytes == 2 ? 64 : kColumnThreads;
+    plan.threads = int(std::clamp<int64_t>(pick(force.threads, std::min(share, most)), kWarp, kColumnThreads));
+    plan.threads_across = plan.threads;
+    plan.grid_x = ceil_div(threads, plan.threads);
+    return true;
+}
+
 struct ColumnTask {
     int64_t leaves, units;
     int unit_bytes;  // of the accumulators of a thread
@@ -168,8 +206,10 @@ bool plan_narrow_column(Plan& plan, const Problem& p, const DeviceTraits& device
 }  // namespace
 
 void plan_column(Plan& plan, const Problem& p, const DeviceTraits& device, Accumulator acc, const Geometry& force) {
-    bool const narrow = acc.coverage == Coverage::every && is_narrow(p, dtype_info(p.in).bytes) && force.path != 1 + int(Path::column);
-    if (narrow && plan_narrow_column(plan, p, device, acc, force)) return;
+    bool const every = acc.coverage == Coverage::every, wide = force.path == 1 + int(Path::column) || !every;
+    if (!wide && is_walk(p) && plan_thread_column(plan, p, device, force)) return;
+    bool const narrow = !wide && is_narrow(p, dtype_info(p.in).bytes);
+    if (narrow && plan_narrow_column(plan = Plan{}, p, device, acc, force)) return;
     plan_wide_column(plan = Plan{}, p, device, acc, force);
 }
 

@@ -7,9 +7,9 @@
 // Barriers: log2(down) a fold, and one before the memory of a fold is used again.
 #pragma once
 
-#include "column_reader.cuh"
 #include "join.cuh"
 #include "launch.cuh"
+#include "store_columns.cuh"
 
 namespace gpureduce::cuda {
 
@@ -110,31 +110,6 @@ __device__ __forceinline__ Values<Op, V> reduce_chunk(const ColumnArgs<R>& args,
         if (++round == args.rounds) return node;
         __syncthreads();
     }
-}
-
-// Side by side in the type that torch would give them, in 16-byte stores; else one by one.
-template <class Op, int V, Rows R>
-__device__ __forceinline__ void store_columns(const ColumnArgs<R>& args, int64_t first, const Values<Op, V>& total) {
-    using Usual = typename Op::usual;
-    if constexpr (V * sizeof(Usual) % kVectorBytes == 0 && !is_both<typename Op::result>) {
-        auto* const out = static_cast<Usual*>(args.results.out) + first;
-        if (args.results.type == info_of<Usual>.id && args.column_out_stride == 1 &&
-            reinterpret_cast<uintptr_t>(out) % kVectorBytes == 0) {
-            struct alignas(kVectorBytes) {
-                Usual value[V];
-            } results;
-#pragma unroll
-            for (int v = 0; v < V; ++v) store(results.value, v, info_of<Usual>.id, Op::finish(total.of[v], args.results.ending));
-            auto const* const vectors = reinterpret_cast<const uint4*>(&results);
-#pragma unroll
-            for (int i = 0; i < int(V * sizeof(Usual) / kVectorBytes); ++i)
-                reinterpret_cast<uint4*>(out)[i] = vectors[i];
-            return;
-        }
-    }
-#pragma unroll
-    for (int v = 0; v < V; ++v)
-        store_result<Op>(args.results, first + v * args.column_out_stride, total.of[v]);
 }
 
 // The block whose tile is complete stores its columns one by one.

@@ -42,6 +42,37 @@ __device__ __forceinline__ E load_element(const E* address) {
     }
 }
 
+// One element under a predicate, zeros otherwise, as load_vector_if.
+template <class E>
+__device__ __forceinline__ E load_element_if(bool wanted, const E* address) {
+    if constexpr (sizeof(E) == 16) {
+        return bit_cast<E>(load_vector_if(wanted, address));
+    } else if constexpr (sizeof(E) == 8) {
+        unsigned long long v = 0;
+        asm("{ .reg .pred p; setp.ne.s32 p, %2, 0; @p ld.global.nc.u64 %0, [%1]; }"
+            : "+l"(v)
+            : "l"(address), "r"(int(wanted)));
+        return bit_cast<E>(v);
+    } else {
+        unsigned v = 0;
+        if constexpr (sizeof(E) == 4)
+            asm("{ .reg .pred p; setp.ne.s32 p, %2, 0; @p ld.global.nc.u32 %0, [%1]; }"
+                : "+r"(v)
+                : "l"(address), "r"(int(wanted)));
+        else if constexpr (sizeof(E) == 2)
+            asm("{ .reg .pred p; setp.ne.s32 p, %2, 0; @p ld.global.nc.u16 %0, [%1]; }"
+                : "+r"(v)
+                : "l"(address), "r"(int(wanted)));
+        else
+            asm("{ .reg .pred p; setp.ne.s32 p, %2, 0; @p ld.global.nc.u8 %0, [%1]; }"
+                : "+r"(v)
+                : "l"(address), "r"(int(wanted)));
+        using Bits =
+            std::conditional_t<sizeof(E) == 4, unsigned, std::conditional_t<sizeof(E) == 2, uint16_t, uint8_t>>;
+        return bit_cast<E>(Bits(v));
+    }
+}
+
 // 16 bytes that begin `shift` bytes into the 32 bytes low, high.
 template <class E>
 __device__ __forceinline__ uint4 shifted(uint4 low, uint4 high, int shift) {
