@@ -63,6 +63,7 @@ struct Extremes : OperatorDefaults<E> {
     using result = Both<Value, Value>;
     using usual = E;
     static constexpr OpKey key{OpId::extremes, info_of<E>.id, Accumulate::native};
+    static constexpr bool order_free = true;
     static GPUREDUCE_HD acc identity() { return {highest_rank<Rank>, lowest_rank<Rank>}; }
     static GPUREDUCE_HD acc load(E x) {
         Rank const rank = Order<E>::rank(x);
@@ -111,6 +112,7 @@ struct ExtremeMagnitudes : OperatorDefaults<E> {
     using result = Value;
     using usual = std::conditional_t<info_of<E>.kind == Kind::complex, Value, E>;
     static constexpr OpKey key{OpId::extreme_magnitudes, info_of<E>.id, Accumulate::native};
+    static constexpr bool order_free = true;
     static GPUREDUCE_HD acc identity() { return {highest_rank<Rank>, lowest_rank<Rank>}; }
     static GPUREDUCE_HD acc load(E x) {
         Rank const rank = bit_cast<Rank>(magnitude_of(x));
@@ -126,15 +128,12 @@ struct ExtremeMagnitudes : OperatorDefaults<E> {
     }
 };
 
-// A rank and the index of the first element that has it.
+// A rank and the index of the first element that has it, in two words, so that there is no padding.
 template <class Rank>
 struct Ranked {
     Rank rank;
-    int32_t unused;  // no padding, so that accumulators can travel word by word
-    int64_t index;
-};
-template <> struct Ranked<int64_t> {
-    int64_t rank, index;
+    uint32_t low, high;
+    GPUREDUCE_HD int64_t index() const { return int64_t(uint64_t(high) << 32 | low); }
 };
 
 // Forms: both (value, index), index. The first NaN counts as the extreme, as for torch.
@@ -146,7 +145,7 @@ struct ArgExtreme : OperatorDefaults<E> {
     using result = Both<typename Order<E>::Value, int64_t>;
     using usual = E;
     static constexpr OpKey key{Greatest ? OpId::argmax : OpId::argmin, info_of<E>.id, Accumulate::native};
-    static constexpr bool indexed = true;
+    static constexpr bool indexed = true, order_free = true;
     static constexpr Rank worst = lowest_rank<Rank>, best = highest_rank<Rank>;
 
     // Higher is better: of the least element, the complement of the rank.
@@ -170,28 +169,26 @@ struct ArgExtreme : OperatorDefaults<E> {
         Rank const rank = merit(x);
         if (rank > local.rank || (rank == local.rank && offset < local.offset)) local = {rank, offset};
     }
+    static GPUREDUCE_HD Local better(Local a, Local b) {
+        bool const other = b.rank > a.rank || (b.rank == a.rank && b.offset < a.offset);
+        return {other ? b.rank : a.rank, other ? b.offset : a.offset};
+    }
     static GPUREDUCE_HD acc at(Local local, int64_t base) {
-        acc a{};
-        a.rank = local.rank;
-        a.index = local.offset == 0x7fffffff ? identity().index : base + local.offset;
-        return a;
+        uint64_t const index = uint64_t(base + local.offset);
+        if (local.offset == 0x7fffffff) return identity();
+        return {local.rank, uint32_t(index), uint32_t(index >> 32)};
     }
-    static GPUREDUCE_HD acc identity() {
-        acc a{};
-        a.rank = worst;
-        a.index = 0x7fffffffffffffff;
-        return a;
-    }
+    static GPUREDUCE_HD acc identity() { return {worst, ~0u, 0x7fffffff}; }
     static GPUREDUCE_HD acc combine(acc a, acc b) {
-        bool const other = b.rank > a.rank || (b.rank == a.rank && b.index < a.index);
-        return other ? b : a;
+        bool const other = b.rank > a.rank || (b.rank == a.rank && b.index() < a.index());
+        return {other ? b.rank : a.rank, other ? b.low : a.low, other ? b.high : a.high};
     }
     static GPUREDUCE_HD result finish(acc a, const Ending&) {
         using Value = typename Order<E>::Value;
         Value value = Order<E>::value(Greatest ? a.rank : Rank(~a.rank));
         if constexpr (Order<E>::has_nan)
             if (a.rank == best) value = quiet_nan<Value>();
-        return {value, a.index};
+        return {value, a.index()};
     }
 };
 

@@ -26,6 +26,7 @@ struct Nonzero : OperatorDefaults<E> {
     using result = int64_t;
     using usual = Bool;
     static constexpr OpKey key{OpId::nonzero, info_of<E>.id, Accumulate::native};
+    static constexpr bool order_free = true;
     static GPUREDUCE_HD acc identity() { return 0; }
     static GPUREDUCE_HD acc load(E x) { return is_nonzero(x); }
     static GPUREDUCE_HD acc combine(acc a, acc b) { return a + b; }

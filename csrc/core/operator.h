@@ -11,14 +11,15 @@
 //   usual                the type in which torch stores the (first) result if no other is asked for
 //
 // and, where it differs from OperatorDefaults:
-//   additive             combine(a, b) is a + b of a plain accumulator
-//   order_free           additive, and any order of adding gives the same bits (integers)
+//   additive             combine(a, b) is a + b of a plain accumulator, and load a conversion
+//   order_free           any order of combining gives the same bits, so the tree need not be followed (integers, extremes)
 //   coverage             for which shapes and layouts it has CUDA kernels of their own; others go through more general ones
 //   indexed              knows where its elements are. In place of load(x) it has
 //                            Local               the best of some elements and its offset from a base
 //                            first(x, offset)    of one element
 //                            see(local, x, offset)   of one more with a higher offset
 //                            none()              of no element; see_any(local, x, offset) adds to it, in any order
+//                            better(a, b)        of two, in any order
 //                            at(local, base)     Local -> acc
 #pragma once
 

@@ -14,7 +14,7 @@ bool run(const Task& task) {
         Ops{}, [&](auto op) { return op.key == key; },
         [&](auto op) {
             using Op = decltype(op);
-            if constexpr (Op::order_free)
+            if constexpr (Op::additive && Op::order_free)
                 Integers<Op>(p, task.in).run(task.results, task.threads, task.parallel_for);
             else if (p.family == Family::row)
                 Rows<Op>(p, task.in).run(task.results, task.threads, task.parallel_for);

@@ -71,8 +71,8 @@ __device__ __forceinline__ Values<Op, V> reduce_run(const ColumnReader<Op, V, R>
     if constexpr (Op::order_free) {
         auto sum = Reader::none();
 #pragma unroll 1
-        for (int i = 0; i < whole; ++i, row += Reader::kRows) add_cells(sum, reader.whole(row));
-        if (rest) add_cells(sum, ragged<Op, V, R>(args, reader.start, row));
+        for (int i = 0; i < whole; ++i, row += Reader::kRows) Reader::join(sum, reader.whole(row));
+        if (rest) Reader::join(sum, ragged<Op, V, R>(args, reader.start, row));
         Values<Op, V> total;
 #pragma unroll
         for (int v = 0; v < V; ++v) total.of[v] = sum.of[v];
@@ -179,7 +179,6 @@ cudaError_t launch_column(const Problem& problem, const Plan& plan, const Buffer
     bool const one = problem.reduced.count == 1, two = problem.reduced.count == 2 && problem.n < (int64_t(1) << 31);
     return dispatch<Ops>(problem, [&](auto op) {
         using Op = decltype(op);
-        constexpr int V = components<typename Op::element>;
         auto const with = [&](auto columns, auto rows) {
             launch_columns<Op, decltype(columns)::value, decltype(rows)::value>(problem, plan, buffers);
         };
@@ -194,10 +193,10 @@ cudaError_t launch_column(const Problem& problem, const Plan& plan, const Buffer
             return with(vectors, one_axis);
         }
         bool const few = problem.kept.count <= column_axes<Rows::two_axes>;
-        if constexpr (Op::coverage != Coverage::basic)
+        if constexpr (Op::coverage != Coverage::basic) {
             if (one && few) return with(single, one_axis);
-        if constexpr (Op::coverage == Coverage::every)
             if (two && few) return with(single, two_axes);
+        }
         with(single, scattered);
     });
 }

@@ -35,7 +35,9 @@ struct ColumnArgs {
 
 // V accumulators side by side, folded as one value.
 template <class A, int V>
-struct alignas(V * sizeof(A) % kVectorBytes == 0 ? kVectorBytes : sizeof(A)) Side {
+struct alignas(V * sizeof(A) % kVectorBytes == 0         ? kVectorBytes
+               : (sizeof(A) & (sizeof(A) - 1)) == 0 ? sizeof(A)
+                                                    : alignof(A)) Side {
     A of[V];
 };
 template <class Op, int V>
@@ -63,7 +65,7 @@ struct ColumnReader {
     static constexpr int kLeaves = column_leaves_in_flight(V * int(sizeof(E)));
     static constexpr int kRows = kLeaves * kColumnLeafRows;
     // Narrow integers are added as int, which a run cannot overflow (kMaxFreeRun).
-    using Cell = std::conditional_t<Op::order_free && sizeof(E) <= 2, int, typename Op::acc>;
+    using Cell = std::conditional_t<adds_words<Op>, int, typename Op::acc>;
     using Cells = Side<Cell, V>;
     struct Loaded {
         E value[V];
@@ -94,6 +96,15 @@ struct ColumnReader {
                 sum.of[v] = Op::combine(sum.of[v], Op::load(row.value[v]));
         }
     }
+    static __device__ __forceinline__ void join(Cells& sum, const Cells& more) {
+#pragma unroll
+        for (int v = 0; v < V; ++v) {
+            if constexpr (std::is_same_v<Cell, int>)
+                sum.of[v] += more.of[v];
+            else
+                sum.of[v] = Op::combine(sum.of[v], more.of[v]);
+        }
+    }
     static __device__ __forceinline__ Cells none() {
         Cells cells;
 #pragma unroll
@@ -115,6 +126,37 @@ struct ColumnReader {
         return best;
     }
 
+    // Eight rows of bytes, side by side: in 16-bit lanes, signed ones with a bias; of bool in 8-bit lanes, as ones and zeros.
+    static __device__ __forceinline__ Cells sum_of_bytes(const Loaded (&rows)[kRows]) {
+        static_assert(kRows == kColumnLeafRows && V == kVectorBytes, "8 * 255 fits 16 bits, 8 fits 8");
+        constexpr bool kBool = std::is_same_v<E, Bool>;
+        constexpr unsigned kBias = std::is_same_v<E, int8_t> ? 0x80 : 0, kEachBias = kBias * 0x01010101u;
+        struct Words {
+            unsigned word[V / 4];
+        };
+        Cells cells;
+#pragma unroll
+        for (int w = 0; w < V / 4; ++w) {
+            unsigned even = 0, odd = 0;
+#pragma unroll
+            for (const Loaded& row : rows) {
+                unsigned const x = bit_cast<Words>(row).word[w] ^ kEachBias;
+                if constexpr (kBool) {
+                    even += ((((x & 0x7f7f7f7fu) + 0x7f7f7f7fu) | x) >> 7) & 0x01010101u;
+                } else {
+                    even += x & 0x00ff00ffu;
+                    odd += (x >> 8) & 0x00ff00ffu;
+                }
+            }
+#pragma unroll
+            for (int c = 0; c < 4; ++c) {
+                unsigned const sum = kBool ? even >> 8 * c & 0xffu : (c % 2 ? odd : even) >> 8 * (c & 2) & 0xffffu;
+                cells.of[4 * w + c] = int(sum) - int(kRows * kBias);
+            }
+        }
+        return cells;
+    }
+
     // The next kRows rows, which all exist, folded.
     __device__ __forceinline__ Cells whole(int64_t row) const {
         Loaded rows[kRows];
@@ -124,6 +166,8 @@ struct ColumnReader {
             rows[r] = load(R == Rows::scattered ? row_at(row + r) : first + r * args.row_step + gaps_before(row + r));
         if constexpr (Op::indexed) {
             return best_of(rows, row);
+        } else if constexpr (adds_words<Op> && sizeof(E) == 1 && V > 1) {
+            return sum_of_bytes(rows);
         } else {
             Cells leaf[kLeaves];
 #pragma unroll
@@ -163,14 +207,7 @@ struct ColumnReader {
 #pragma unroll
         for (int step = 1; step < kLeaves; step *= 2)
 #pragma unroll
-            for (int i = 0; i < kLeaves; i += 2 * step)
-#pragma unroll
-                for (int v = 0; v < V; ++v) {
-                    if constexpr (std::is_same_v<Cell, int>)
-                        leaf[i].of[v] += leaf[i + step].of[v];
-                    else
-                        leaf[i].of[v] = Op::combine(leaf[i].of[v], leaf[i + step].of[v]);
-                }
+            for (int i = 0; i < kLeaves; i += 2 * step) join(leaf[i], leaf[i + step]);
         return leaf[0];
     }
 };
@@ -185,12 +222,6 @@ __device__ __noinline__ typename ColumnReader<Op, V, R>::Cells ragged(const Colu
 #pragma unroll
     for (int i = 0; i < Reader::kLeaves; ++i) leaf[i] = reader.leaf(row + i * kColumnLeafRows);
     return Reader::fold_leaves(leaf);
-}
-
-template <class Cell, int V>
-__device__ __forceinline__ void add_cells(Side<Cell, V>& sum, const Side<Cell, V>& more) {
-#pragma unroll
-    for (int v = 0; v < V; ++v) sum.of[v] += more.of[v];
 }
 
 // A binary counter over values that arrive in order, in shared memory, `pitch` values from level to level: in registers

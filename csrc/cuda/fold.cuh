@@ -59,15 +59,25 @@ __device__ __forceinline__ typename Op::acc fold_lanes(typename Op::acc value, i
 // Integers of one or two bytes add to 32 bits, a word of them at a time and in any order. A lane adds at most 256 of them
 // before the sum becomes 64 bits, and a short row has at most 2,048, so it fits.
 template <class Op>
-inline constexpr bool adds_words = Op::order_free && sizeof(typename Op::element) <= 2;
+inline constexpr bool adds_words = Op::additive && Op::order_free && sizeof(typename Op::element) <= 2;
 
 // What a lane holds of a short row.
+template <class Op, bool Indexed = Op::indexed>
+struct RowPartOf {
+    using type = std::conditional_t<adds_words<Op>, int, typename Op::acc>;
+};
 template <class Op>
-using RowPart = std::conditional_t<adds_words<Op>, int, typename Op::acc>;
+struct RowPartOf<Op, true> {
+    using type = typename Op::Local;
+};
+template <class Op>
+using RowPart = typename RowPartOf<Op>::type;
 template <class Op>
 __device__ __forceinline__ RowPart<Op> join(RowPart<Op> a, RowPart<Op> b) {
     if constexpr (adds_words<Op>)
         return a + b;
+    else if constexpr (Op::indexed)
+        return Op::better(a, b);
     else
         return Op::combine(a, b);
 }

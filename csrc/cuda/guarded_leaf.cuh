@@ -129,7 +129,7 @@ __device__ __forceinline__ auto guarded_elements(const Reader& row, int64_t e) {
         for (int c = 0; c < components<E>; ++c)
             if (first + c * kLanes < count) add_component<Op>(sum, c, first + c * kLanes, value[c]);
     }
-    if constexpr (Op::order_free)
+    if constexpr (Op::order_free && !Op::indexed)
         return typename Op::acc(sum);
     else
         return sum;

@@ -90,7 +90,7 @@ __device__ __forceinline__ auto lane_sum(const Elements<typename Op::element>& e
         for (int j = 1; j < kLoads * kComponents; ++j) Op::see(best, elements.value[j], j * kLanes);
         return best;
     } else if constexpr (Op::order_free) {
-        RowPart<Op> total = 0;
+        RowPart<Op> total(Op::identity());
 #pragma unroll
         for (auto value : elements.value) total = join<Op>(total, RowPart<Op>(Op::load(value)));
         return typename Op::acc(total);

@@ -23,7 +23,7 @@ __device__ __forceinline__ void for_each_leaf(const Reader& row, int64_t first, 
     A all = Op::identity();
     auto const deliver = [&](int i, auto sum) {
         if constexpr (Op::indexed)
-            take(i, fold_leaf<Op>(Op::at(sum, (first + i) * Reader::kLeaf + Reader::lane_first())));
+            all = Op::combine(all, Op::at(sum, (first + i) * Reader::kLeaf + Reader::lane_first()));
         else if constexpr (Op::order_free)
             all = Op::combine(all, sum);
         else

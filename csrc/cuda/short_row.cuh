@@ -48,8 +48,8 @@ __device__ __forceinline__ RowPart<Op> pack_sum(uint4 words, int count, int firs
         auto best = Op::none();
 #pragma unroll
         for (int c = 0; c < components<E>; ++c)
-            if (c < count) Op::see_any(best, pack.value[c], c);
-        return Op::at(best, first);
+            if (c < count) Op::see_any(best, pack.value[c], first + c);
+        return best;
     } else if constexpr (adds_words<Op>) {
         return add_words<E>(0, select_bits(bytes_below(count * int(sizeof(E))), words, uint4{}));
     } else {
@@ -62,13 +62,21 @@ __device__ __forceinline__ RowPart<Op> pack_sum(uint4 words, int count, int firs
     }
 }
 
+template <class Op>
+__device__ __forceinline__ typename Op::result finished(RowPart<Op> part, const Ending& ending) {
+    if constexpr (Op::indexed)
+        return Op::finish(Op::at(part, 0), ending);
+    else
+        return Op::finish(part, ending);
+}
+
 template <class Op, Loader L, int Rows>
 __device__ __forceinline__ void store_rows(const ShortArgs<L>& args, const RowShare& share,
                                            const RowPart<Op> (&part)[Rows]) {
     if (share.lane != 0) return;
 #pragma unroll
     for (int i = 0; i < Rows; ++i) {
-        auto const result = Op::finish(part[i], args.row.results.ending);
+        auto const result = finished<Op>(part[i], args.row.results.ending);
         if (share.has(i))
             store_finished<Op>(args.row.results, share.block_first + share.first + i * share.step, result);
     }

@@ -9,7 +9,7 @@ namespace gpureduce::cuda {
 // The first element of the first pack is element `first` of the row.
 template <class Op, bool First, int Loads>
 __device__ __forceinline__ RowPart<Op> whole_sum(const uint4 (&words)[Loads], const bool (&mine)[Loads],
-                                                 int64_t first) {
+                                                 int first) {
     using E = typename Op::element;
     if constexpr (Op::indexed) {
         auto best = Op::none();
@@ -17,8 +17,8 @@ __device__ __forceinline__ RowPart<Op> whole_sum(const uint4 (&words)[Loads], co
         for (int k = 0; k < Loads; ++k)
 #pragma unroll
             for (int c = 0; c < components<E>; ++c)
-                if (mine[k]) Op::see_any(best, as_pack<E>(words[k]).value[c], k * kLanes * components<E> + c);
-        return Op::at(best, first);
+                if (mine[k]) Op::see_any(best, as_pack<E>(words[k]).value[c], first + k * kLanes * components<E> + c);
+        return best;
     } else if constexpr (adds_words<Op>) {
         int total = 0;
 #pragma unroll
