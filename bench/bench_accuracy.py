@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 
 from bench import machine, results
 from bench.cases import Case
+from bench.harness import Call
+from bench.operators import parts
 from bench.providers import NotApplicable, prepare
 from bench.results import MODES, OURS
 
@@ -79,7 +81,7 @@ def errors(result: float, exact: float, size: float) -> dict[str, object]:
 
 
 @functools.cache
-def call(provider: str, n: int, device: str) -> Callable[[torch.Tensor], torch.Tensor]:
+def call(provider: str, n: int, device: str) -> Call:
     return prepare(provider, Case((n,), None, torch.float32), torch.ones(n, device=device), 120)
 
 
@@ -91,7 +93,7 @@ def measure(data: str, n: int, trial: int, device: str) -> list[dict[str, object
     rows: list[dict[str, object]] = []
     for provider in (OURS, *MODES, "torch", "cub"):
         try:
-            result = float(call(provider, n, device)(x))
+            result = float(parts(call(provider, n, device)(x))[0])
         except NotApplicable:
             continue
         row: dict[str, object] = {"data": data, "n": n, "trial": trial, "condition": size / abs(exact)}

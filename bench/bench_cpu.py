@@ -10,19 +10,22 @@ import math
 import os
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
 
-from bench import cases, harness, machine, results
+from bench import cases, harness, machine, reference, results
 from bench.cases import Case
 from bench.providers import OURS, gpureduce_sum, torch_sum
+
+Shape = tuple[int, ...]
 
 COLD_BYTES = 128 << 20
 WARM_BYTES = 32 << 20  # inputs below this are measured warm
 
 # Layouts beyond those of bench.cases: what is allocated, and the view of it that is summed.
-VIEWS = {
+VIEWS: dict[str, Callable[[Shape], tuple[Shape, Callable[[torch.Tensor], torch.Tensor]]]] = {
     "300 of 512": lambda shape: ((*shape[:-1], 512), lambda x: x[..., : shape[-1]]),
     "every second": lambda shape: ((*shape[:-1], 2 * shape[-1]), lambda x: x[..., ::2]),
     "rows expanded": lambda shape: (shape[-1:], lambda x: x.expand(shape)),
@@ -33,7 +36,7 @@ INTEGERS = ("int8", "bool", "int32", "int64")
 PLAIN = ("float32", "bfloat16", "int8")
 
 # The one list of CPU cases: shape, dim, layout and the dtypes that it is measured with.
-CASES: tuple[tuple[tuple[int, ...], tuple[int, ...] | None, str, tuple[str, ...]], ...] = (
+CASES: tuple[tuple[Shape, Shape | None, str, tuple[str, ...]], ...] = (
     ((2**10,), None, "contiguous", (*FLOATS, *INTEGERS)),
     ((2**20,), None, "contiguous", (*FLOATS, *INTEGERS)),
     ((2**26,), None, "contiguous", (*FLOATS, *INTEGERS)),
@@ -106,9 +109,9 @@ def measure(case: Case, state: str, seconds: float) -> list[dict[str, object]]:
     count = 1 if state == "warm" else -(-COLD_BYTES // bytes_allocated(case))
     inputs = [make_input(case) for _ in range(count)]
     calls = {OURS: gpureduce_sum(case), "torch": torch_sum(case)}
-    exact, size = harness.reference(inputs[-1], case.dims)
+    expected = reference.reference(case, inputs[-1])
     for name, fn in calls.items():
-        message = harness.error_message(case, fn(inputs[-1]), exact, size)
+        message = reference.fault(case, fn(inputs[-1]), expected)
         if message and not (name == "torch" and "error" in message):  # torch's own tree may be less accurate
             raise SystemExit(f"{name}, {case.name}: {message}")
     rows: list[dict[str, object]] = []

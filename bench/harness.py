@@ -24,13 +24,13 @@ from dataclasses import dataclass
 import torch
 
 from bench.cases import Case, make_input
+from bench.operators import Result, parts
 
-Call = Callable[[torch.Tensor], torch.Tensor]
+Call = Callable[[torch.Tensor], Result]
 
 MAX_CALLS = 48  # launches per graph
 TARGET_US = 400.0  # device time per replay, so that the 1-2 us between event and first kernel do not count
 SMALL_BYTES = 65536  # what one block reads
-EPSILON = {torch.float64: 2.0**-53, torch.float32: 2.0**-24, torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}
 
 
 @dataclass(frozen=True)
@@ -75,13 +75,22 @@ class Captured:
         with torch.cuda.graph(self.graph, stream=stream):
             self.outputs = [fn(inputs[i % len(inputs)]) for i in range(calls)]
 
-    def results(self, count: int) -> list[torch.Tensor]:
+    def results(self, count: int) -> list[Result]:
         """The outputs for the first `count` inputs after one replay over poisoned memory."""
         for output in self.outputs:
-            output.fill_(-77)
+            for part in parts(output):
+                poison(part)
         self.graph.replay()
         torch.cuda.synchronize()
         return self.outputs[:count]
+
+
+def poison(result: torch.Tensor) -> None:
+    """Overwrites a result with what no operator gives; of bool, with bytes that are neither false nor true."""
+    if result.dtype == torch.bool:
+        result.view(torch.uint8).fill_(77)
+    else:
+        result.fill_(-77)
 
 
 class Flush:
@@ -112,11 +121,18 @@ def replay_count(expected_us: float, most: int = 11) -> int:
     return max(4, min(most, round(15e3 / expected_us)))
 
 
-def time_graphs(graphs: Mapping[str, Captured], flush: Flush, replays: int, rounds: int = 2) -> dict[str, Timing]:
-    """Interleaved replays of every graph, each behind a flush."""
+def time_graphs(
+    graphs: Mapping[str, Captured], flush: Flush, replays: int, rounds: int = 2, seconds: float = math.inf
+) -> dict[str, Timing]:
+    """Interleaved replays of every graph, each behind a flush; fewer, but two a round, if they take over `seconds`."""
     events: dict[str, list[tuple[torch.cuda.Event, torch.cuda.Event]]] = {name: [] for name in graphs}
+    torch.cuda.synchronize()
+    started = time.perf_counter()
     for captured in graphs.values():
         captured.graph.replay()
+    torch.cuda.synchronize()
+    affordable = seconds / (rounds * (time.perf_counter() - started))
+    replays = replays if affordable >= replays else max(2, int(affordable))
     with garbage_collection_off():
         for repeat in range(rounds * replays):
             for name in turns(list(graphs), repeat):
@@ -189,33 +205,7 @@ def _calls_for(seconds: float, calls: Mapping[str, Call], x: torch.Tensor) -> in
     return max(1, round(seconds / slowest))
 
 
-# --- correctness ------------------------------------------------------------------------------------------------------
-
-
-def reference(x: torch.Tensor, dims: Sequence[int]) -> tuple[torch.Tensor, torch.Tensor]:
-    """sum(x, dims) and sum(|x|, dims) in float64 (int64 for integers), in pieces that bound the memory used."""
-    wide = torch.float64 if x.dtype.is_floating_point else torch.int64
-    pieces = min(x.shape[0], math.ceil(x.numel() / 2**27))
-    sums, sizes = [], []
-    for piece in x.chunk(pieces, 0):
-        values = piece.to(wide)
-        sums.append(values.sum(tuple(dims)))
-        sizes.append(values.abs().sum(tuple(dims)))
-    if 0 in dims:
-        return torch.stack(sums).sum(0), torch.stack(sizes).sum(0)
-    return torch.cat(sums), torch.cat(sizes)
-
-
-def error_message(case: Case, result: torch.Tensor, exact: torch.Tensor, size: torch.Tensor) -> str:
-    """Empty if right: integers exactly, floats within 64 roundings of the accumulator and one of the result."""
-    if result.dtype != case.result_dtype or result.shape != exact.shape:
-        return f"{result.dtype} {tuple(result.shape)} instead of {case.result_dtype} {tuple(exact.shape)}"
-    if not case.dtype.is_floating_point:
-        return "" if torch.equal(result, exact) else "wrong integers"
-    accumulator = torch.float64 if case.dtype == torch.float64 else torch.float32
-    allowed = 64 * EPSILON[accumulator] * size + EPSILON[case.dtype] * exact.abs()
-    excess = ((result.double() - exact).abs() / allowed.clamp_min(1e-300)).max().item()
-    return "" if excess <= 1 else f"error {excess:.1f} x the bound"
+# --- the limit --------------------------------------------------------------------------------------------------------
 
 
 def floor_us(case: Case, read_bytes_per_us: float, small_bytes: int = SMALL_BYTES) -> float:

@@ -1,4 +1,4 @@
-"""Who computes sum(x, dim): gpureduce and its rivals. A provider turns a case into a function of one tensor."""
+"""Who computes a case: gpureduce and its rivals. A provider turns a case into a function of one tensor."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from bench.harness import Call
 from bench.results import MODES
 from bench.results import OURS as OURS  # for bench_cpu
 
+GPUREDUCE = torch.ops.gpureduce
+
 
 class NotApplicable(Exception):
     """The provider has no such operation; the case's row is left out."""
@@ -30,7 +32,16 @@ def gpureduce_sum(case: Case) -> Call:
     return lambda x: op(x, dim)
 
 
+def gpureduce_call(case: Case) -> Call:
+    if case.op == "sum":
+        return gpureduce_sum(case)
+    call, dims = case.operator.call, case.argument
+    return lambda x: call(GPUREDUCE, x, dims)
+
+
 def accumulated_sum(mode: str, case: Case) -> Call:
+    if case.op != "sum":
+        raise NotApplicable(case.name)
     op, dim = torch.ops.gpureduce.sum, None if case.dim is None else list(case.dim)
     return lambda x: op(x, dim, accumulate=mode)
 
@@ -42,9 +53,18 @@ def torch_sum(case: Case) -> Call:
     return lambda x: torch.sum(x, dim)
 
 
-def compiled_sum(case: Case) -> Call:
+def torch_call(case: Case) -> Call:
+    """torch's function of the same name, or else what people write in its place."""
+    if case.op == "sum":
+        return torch_sum(case)
+    operator, dims = case.operator, case.argument
+    call, eager = operator.call, operator.eager
+    return (lambda x: eager(x, dims)) if eager else (lambda x: call(torch, x, dims))
+
+
+def compiled_call(case: Case) -> Call:
     torch._dynamo.reset()
-    compiled: Call = torch.compile(torch_sum(case), dynamic=False)
+    compiled: Call = torch.compile(torch_call(case), dynamic=False)
     return compiled
 
 
@@ -54,16 +74,16 @@ def _cub() -> Call:
 
 
 def cub_sum(case: Case) -> Call:
-    if case.dim is not None or case.dtype not in bench.cub.DTYPES or not torch.cuda.is_available():
+    if case.op != "sum" or case.dim is not None or case.dtype not in bench.cub.DTYPES or not torch.cuda.is_available():
         raise NotApplicable(case.name)
     return _cub()
 
 
 PROVIDERS: dict[str, Callable[[Case], Call]] = {
-    OURS: gpureduce_sum,
+    OURS: gpureduce_call,
     **{mode: functools.partial(accumulated_sum, mode) for mode in MODES},
-    "torch": torch_sum,
-    "compile": compiled_sum,
+    "torch": torch_call,
+    "compile": compiled_call,
     "cub": cub_sum,
 }
 
