@@ -52,7 +52,7 @@ test: build
 
 bench: build
 	@if $(PYTHON) -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'; then set -ex; \
-	  $(PYTHON) -m bench.bench_reduce --suite grid models heatmap accumulate; \
+	  $(PYTHON) -m bench.bench_reduce --suite grid models heatmap accumulate ops; \
 	  $(PYTHON) -m bench.bench_host; \
 	else echo "no GPU here: CPU only"; fi
 	$(PYTHON) -m bench.bench_accuracy

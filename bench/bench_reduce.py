@@ -1,11 +1,12 @@
-"""Device time of sum over suites of cases, against torch, torch.compile and CUB; one CSV a suite into bench/results.
+"""Device time of suites of cases, against torch, torch.compile and CUB; one CSV a suite into bench/results.
 
-python -m bench.bench_reduce --suite grid models heatmap accumulate
+python -m bench.bench_reduce --suite grid models heatmap accumulate ops
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import re
 import sys
@@ -24,7 +25,13 @@ from bench.results import MODES, OURS
 
 Value = dict[str, object]
 
-RIVALS = {"heatmap": ("torch",), "accumulate": (*MODES, "torch")}  # of the other suites: torch, compile, cub
+RIVALS = {  # of the other suites: torch, compile, cub
+    "heatmap": ("torch",),
+    "accumulate": (*MODES, "torch"),
+    "ops": ("torch", "compile"),
+}
+MOST_REPLAYS = {"heatmap": 5, "ops": 5}  # a round; of the other suites: 11
+OPS_SECONDS = 0.5  # of replays a case, since some rivals need a hundred times the floor
 HEATMAP_SMALL_BYTES = (1 << 20) - 1  # below 1 MiB the heat map's floor is the 1.3 us of a small array
 
 
@@ -37,7 +44,9 @@ def measure_case(case: Case, device: Device, suite: str, providers: Sequence[str
     for name in providers:
         if name not in timings and name not in notes:
             continue
-        row: Value = {"suite": suite, "case": case.name, "shape": "x".join(map(str, case.shape)), "from": case.source}
+        row: Value = {"suite": suite, "case": case.name}
+        row |= {"op": case.op} if suite == "ops" else {}
+        row |= {"shape": "x".join(map(str, case.shape)), "from": case.source}
         row |= {"dtype": str(case.dtype).removeprefix("torch."), "layout": case.layout, "bytes_in": case.bytes_in}
         row |= {"bytes_out": case.bytes_out, "provider": name, "us": "", "first_us": "", "second_us": "", "gb_s": ""}
         row |= {"floor_us": floor or "", "x_floor": "", "read_limit_gb_s": device.read_limit / 1e3 or ""}
@@ -71,9 +80,10 @@ def run_suite(
     suite: str, chosen: Sequence[Case], device: Device, record: dict[str, str], options: argparse.Namespace
 ) -> list[Value]:
     """Measures and prints the cases one by one; the rows so far are saved every two seconds."""
-    kind = f"sum-{suite}" + ("-part" if options.filter else "")
-    small, replays = (HEATMAP_SMALL_BYTES, 5) if suite == "heatmap" else (harness.SMALL_BYTES, 11)
-    device.small_bytes, device.most_replays = small, replays
+    kind = ("ops" if suite == "ops" else f"sum-{suite}") + ("-part" if options.filter else "")
+    device.small_bytes = HEATMAP_SMALL_BYTES if suite == "heatmap" else harness.SMALL_BYTES
+    device.most_replays = MOST_REPLAYS.get(suite, 11)
+    device.most_seconds = OPS_SECONDS if suite == "ops" else math.inf
     started, saved, rows, path = time.perf_counter(), 0.0, [], None
     for case in chosen:
         case_rows = measure_case(case, device, suite, providers_of(suite, options))
@@ -120,7 +130,8 @@ def parse_arguments() -> argparse.Namespace:
 def prepare_all(chosen: dict[str, list[Case]], options: argparse.Namespace) -> Device:
     """Compiles ahead what torch.compile and CUB need, then sets the device up."""
     providers = {suite: providers_of(suite, options) for suite in chosen}
-    compiled = [case for suite, names in providers.items() if "compile" in names for case in chosen[suite]]
+    with_compile = [suite for suite, names in providers.items() if "compile" in names]
+    compiled = list({case.name: case for suite in with_compile for case in chosen[suite]}.values())  # some are in two
     cub = any("cub" in names for names in providers.values())
     if options.device == "cuda" and options.workers and (compiled or cub):
         started = time.perf_counter()
