@@ -15,46 +15,18 @@ from pathlib import Path
 from bench import results
 from bench.machine import ROOT
 from bench.plot import NAMES, bandwidth_svg, heatmap_svg
+from bench.report_operators import operators_table, ops_section
 from bench.results import MODES, OURS, Row, time_us
+from bench.tables import NOTHING, bullets, conditions, ratio_cell, speed_cells, table
 
 README = ROOT / "README.md"
 PLOT = results.RESULTS / "sum_h200.svg"
 RIVALS = ("torch", "compile", "cub")
-NOTHING = "No results are recorded yet."
 HEATMAP_TITLES = {
     "float32": "float32",
     "bfloat16": "bfloat16",
     "float32-odd": "float32 with odd numbers of columns, 2^j + 1",
 }
-
-
-def table(header: Sequence[str], rows: Sequence[Sequence[str]], texts: int = 1) -> str:
-    """A markdown table; the first `texts` columns are text, the others are numbers."""
-    lines = [header, [*["---"] * texts, *["---:"] * (len(header) - texts)], *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def conditions(rows: Sequence[Row]) -> str:
-    """The machine record of a results file as one line."""
-    first = rows[0]
-    named = (("driver", "driver"), ("torch", "torch"), ("cuda", "CUDA"), ("python", "Python"), ("commit", "commit"))
-    parts = [f"{label} {first[key]}" for key, label in named if first[key]]
-    limit = first.get("read_limit_gb_s")
-    parts += [f"read limit B = {float(limit):,.0f} GB/s"] if limit else []
-    return f"{first['machine']}, {first['date'][:10]}, {', '.join(parts)}."
-
-
-def bullets(rows: Sequence[Row]) -> str:
-    return "\n".join(f"- {line}" for line in results.summary(rows))
-
-
-def ratio_cell(providers: dict[str, Row], rival: str) -> str:
-    """Rival's time and how many times ours it is; bold where the rival wins by more than noise."""
-    if rival not in providers:
-        return ""
-    ratio = results.ratios(providers)[rival]
-    text = f"{ratio:.2f} x"
-    return f"**{text}**" if ratio * results.NOISE < 1 else text
 
 
 def device_table(kind: str) -> str:
@@ -69,8 +41,7 @@ def device_table(kind: str) -> str:
         if ours is None:
             lines.append([*names, case, "failed", "", "", *[""] * len(RIVALS)])
             continue
-        numbers = [f"{time_us(ours):.2f}", f"{float(ours['gb_s']):,.0f}", f"{float(ours['x_floor']):.2f} x"]
-        lines.append([*names, case, *numbers, *(ratio_cell(providers, rival) for rival in RIVALS)])
+        lines.append([*names, case, *speed_cells(ours), *(ratio_cell(providers, rival) for rival in RIVALS)])
     header = [
         *(["model, layer"] if named else []),
         "sum of",
@@ -167,9 +138,11 @@ def grid_section() -> str:
 
 
 SECTIONS: dict[str, Callable[[], str]] = {
+    "operators": operators_table,
     "sum-grid": grid_section,
     "heatmap": heatmap_section,
     "sum-models": lambda: device_table("sum-models"),
+    "ops": ops_section,
     "accuracy": accuracy_table,
     "accumulate": accumulate_table,
     "host": lambda: rival_table("host-cuda", "NVIDIA", ["torch"]),
