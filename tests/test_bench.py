@@ -1,5 +1,6 @@
 """The benchmarks' own logic, on the CPU: cases, floors, summaries, the accuracy data, tables and plots from rows."""
 
+import dataclasses
 import functools
 import math
 import random
@@ -9,7 +10,8 @@ import sys
 import pytest
 import torch
 
-from bench import bench_accuracy, cases, counters, harness, plot, report, results
+from bench import bench_accuracy, cases, counters, harness, operators, plot, providers, reference, report, results
+from bench.device import Device
 from tests import common
 
 RECORD = {"machine": "NVIDIA H200", "driver": "1", "torch": "2.11.0", "cuda": "13.0", "python": "3.12.3"}
@@ -22,10 +24,16 @@ def device_rows(suite, providers):
     for case in cases.load(suite):
         floor = harness.floor_us(case, 4.5e3)
         for provider in providers:
-            if provider == "cub" and case.dim is not None:
+            if provider == "cub" and (case.dim is not None or suite == "ops"):
                 continue
             us = floor * generator.uniform(1, 2)
-            row = {"suite": suite, "case": case.name, "from": case.source, "dtype": common.name(case.dtype)}
+            row = {
+                "suite": suite,
+                "case": case.name,
+                "from": case.source,
+                "op": case.op,
+                "dtype": common.name(case.dtype),
+            }
             row |= {"bytes_in": case.bytes_in, "provider": provider, "us": us, "gb_s": case.bytes / us / 1e3}
             yield row | {"floor_us": floor, "x_floor": us / floor, "read_limit_gb_s": 4500.0}
 
@@ -78,6 +86,143 @@ def test_floor_of_small_arrays():
     assert harness.floor_us(large, 4.5e3, (1 << 20) - 1) == 2.6 + large.bytes / 4.5e3
 
 
+# --- operators
+
+
+class StandIn:
+    """torch's functions in the place of gpureduce's."""
+
+    norm, vecdot = torch.linalg.vector_norm, torch.linalg.vecdot
+
+    def __getattr__(self, name):
+        operator = operators.OPERATORS[name]
+        return operator.eager if operator.eager is not None else getattr(torch, name)
+
+    def softmax_stats(self, x, dim):
+        return operators.eager_softmax_stats(x, [dim])
+
+
+def tiny(case):
+    """The case on a shape that takes no time; bfloat16 as float32, since torch rounds every step of it on the CPU."""
+    shape = {1: (999,), 2: (7, 33)}[len(case.shape)]
+    dtype = torch.float32 if case.dtype == torch.bfloat16 else case.dtype
+    return dataclasses.replace(case, shape=shape, dtype=dtype)
+
+
+OPS = list({case.name: case for case in map(tiny, cases.load("ops"))}.values())
+
+
+def test_operators_have_the_cases_that_they_should():
+    chosen = cases.load("ops")
+    in_grid = [case for case in chosen if case.source == "grid"]
+    assert len(in_grid) == 27 and len({case.op for case in in_grid}) == 9
+    large = {(case.op, case.dim, case.dtype) for case in chosen if case.numel > 1 << 24}
+    for operator in operators.LIST:
+        wanted = {
+            (operator.name, *cases.OPS_SHAPES[form][1:], dtype)
+            for form in operator.shapes
+            for dtype in (torch.float32, torch.bfloat16)
+        }
+        assert operator.name == "sum" or wanted <= large, operator.name
+    assert {op for op, _, dtype in large if dtype == torch.bool} == {"any", "all", "count_nonzero"}
+    assert list(reference.REFERENCES) == [operator.name for operator in operators.LIST if operator.shapes]
+
+
+@pytest.mark.parametrize(
+    "op, dtype, bytes_in, outputs, bytes_out",
+    [
+        ("amax", torch.bfloat16, 16, 4, 8),
+        ("max", torch.bfloat16, 16, 4, 8 + 32),
+        ("argmin", torch.float32, 32, 4, 32),
+        ("any", torch.bool, 8, 4, 4),
+        ("count_nonzero", torch.bool, 8, 4, 32),
+        ("softmax_stats", torch.bfloat16, 16, 4, 32),
+        ("softmax_stats", torch.float64, 64, 4, 64),
+        ("vecdot", torch.float32, 64, 4, 16),
+    ],
+)
+def test_bytes_count_every_operand_and_result(op, dtype, bytes_in, outputs, bytes_out):
+    case = cases.Case((4, 2), (1,), dtype, op=op)
+    assert (case.bytes_in, case.outputs, case.bytes_out) == (bytes_in, outputs, bytes_out)
+    x = cases.make_input(case, "cpu")
+    assert x.nbytes == bytes_in
+    assert sum(part.nbytes for part in operators.parts(providers.torch_call(case)(x))) == bytes_out
+
+
+@pytest.mark.parametrize("case", OPS, ids=lambda case: case.name)
+@pytest.mark.parametrize("piece", [reference.PIECE, 40])
+def test_reference_agrees_with_torch(case, piece, monkeypatch):
+    monkeypatch.setattr(reference, "PIECE", piece)
+    x = cases.make_input(case, "cpu")
+    expected = reference.reference(case, x)
+    right = providers.torch_call(case)(x)
+    assert reference.fault(case, right, expected) == ""
+    for i, part in enumerate(operators.parts(right)):
+        wrong = list(operators.parts(right))
+        wrong[i] = part.clone()
+        flat = wrong[i].view(-1)
+        flat[-1] = ~flat[-1] if part.dtype == torch.bool else flat[-1] + 1
+        assert reference.fault(case, tuple(wrong), expected) != ""
+        wrong[i] = part.clone()
+        harness.poison(wrong[i])
+        assert reference.fault(case, tuple(wrong), expected) != ""
+
+
+def test_reference_knows_an_operator_from_its_rivals():
+    """Products in bfloat16, as x * x makes them, are not good enough for a sum of squares."""
+    case = cases.Case((4096,), None, torch.bfloat16, op="sumsq")
+    x = torch.full(case.shape, 1 + 2.0**-7, dtype=case.dtype)
+    expected = reference.reference(case, x)
+    right, rounded = x.double().square().sum().to(case.dtype), torch.tensor(4096 * (1 + 2.0**-6), dtype=case.dtype)
+    lower = (rounded.double() * (1 - 2.0**-7)).to(case.dtype)
+    assert reference.fault(case, right, expected, rival=False) == ""
+    assert reference.fault(case, lower, expected, rival=False) != ""
+    assert reference.fault(case, lower, expected, rival=True) == ""
+
+
+@pytest.mark.parametrize("shape, dim", [((1 << 20,), None), ((64, 1 << 12), (1,)), ((1 << 12, 64), (0,))])
+def test_factors_stay_in_range(shape, dim):
+    case = cases.Case(shape, dim, torch.bfloat16, op="prod")
+    x = cases.make_input(case, "cpu").double()
+    rounded = (x.abs() != 1).sum(case.dims).max()
+    assert 2 < rounded < 2**14 + 2**10
+    assert x.abs().log2().sum(case.dims).abs().max() < 8
+    assert 0.4 < (x < 0).double().mean() < 0.6
+
+
+def test_inputs_are_shared_by_cases_that_can(monkeypatch):
+    device = Device("cpu", [], 60)
+    mean, var, prod = (cases.Case((64,), None, torch.float32, op=op) for op in ("mean", "var", "prod"))
+    first = device._inputs(mean)
+    assert device._inputs(var) is first and device._inputs(prod) is not first
+
+
+def test_measures_two_results_and_reports_wrong_ones(monkeypatch):
+    monkeypatch.setattr(harness, "time_host", lambda calls, *others: dict.fromkeys(calls, 1.0))
+    monkeypatch.setattr(providers, "GPUREDUCE", StandIn())
+    for case in OPS:
+        timings, notes = Device("cpu", [], 60).measure(case, ["gpureduce", "torch", "cub", "double"])
+        assert set(timings) == {"gpureduce", "torch"} and not notes, (case.name, notes)
+    case = next(case for case in OPS if case.op == "aminmax")
+    monkeypatch.setitem(providers.PROVIDERS, "torch", lambda case: lambda x: x.aminmax()[::-1])
+    timings, notes = Device("cpu", [], 60).measure(case, ["gpureduce", "torch"])
+    assert set(timings) == {"gpureduce"} and notes["torch"].startswith("WRONG")
+
+
+def test_operators_that_are_there_take_the_dtypes_of_the_table():
+    there = [operator for operator in operators.LIST if hasattr(torch.ops.gpureduce, operator.function)]
+    kinds = {"float": torch.float32, "complex": torch.complex64, "integer": torch.int32, "bool": torch.bool}
+    for operator in there:
+        for kind, dtype in kinds.items():
+            x = torch.ones((2, 3) if operator.operands > 1 else 3, dtype=dtype)
+            takes = True
+            try:
+                operator.call(torch.ops.gpureduce, x, None if operator.all_dims else [0])
+            except (RuntimeError, NotImplementedError):
+                takes = False
+            assert takes == (kind in operator.dtypes), (operator.name, kind)
+
+
 # --- summaries, tables and plots
 
 
@@ -99,7 +244,8 @@ def test_summary_counts_losses():
 
 
 def test_sections_say_when_there_is_nothing(recorded):
-    assert {generate() for generate in report.SECTIONS.values()} == {report.NOTHING}
+    lists = {"operators"}  # what there is, measured or not
+    assert {report.SECTIONS[name]() for name in report.SECTIONS.keys() - lists} == {report.NOTHING}
     assert report.plots() == {}
 
 
@@ -109,6 +255,19 @@ def test_models_table(recorded):
     for case in cases.load("models"):
         assert f"| {case.source} | {case.name} |" in text
     assert "against torch:" in text and "against compile:" in text and RECORD["machine"] in text
+
+
+def test_operators_tables(recorded):
+    rows = recorded("ops", device_rows("ops", ("gpureduce", "torch", "compile")))
+    text = report.ops_section()
+    assert all(f"| {case.name} |" in text for case in cases.load("ops"))
+    assert "All cases:" in text and "The 27 of them" in text and "27)" in text
+    lines = report.operators_table().splitlines()[2:]
+    assert [line.split("`")[1] for line in lines] == list(dict.fromkeys(op.function for op in operators.LIST))
+    unmeasured = [line.split("`")[1] for line in lines if line.endswith("|  |  |")]
+    assert unmeasured == ["sum", "total_norm"]
+    recorded("ops", [row for row in rows if (row["op"], row["provider"]) != ("amax", "gpureduce")])
+    assert report.ops_section().count("| failed |") == 6
 
 
 def test_accumulate_table(recorded):
