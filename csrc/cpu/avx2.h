@@ -37,5 +37,13 @@ template <class Ops>
 bool run(const Task&) {
     return false;
 }
+template <class Elements>
+bool list_norm(const ListTask&, double&) {
+    return false;
+}
+template <class Elements>
+bool list_scale(const ListTask&, double) {
+    return false;
+}
 }  // namespace gpureduce::cpu::avx2
 #endif

@@ -3,6 +3,7 @@
 // including file defines kSimdBytes, the width of a vector, and kConvertsHalf, whether it has halves_to_floats.
 #include "columns.h"
 #include "integers.h"
+#include "list.h"
 #include "rows.h"
 
 // For one group of operators. False if the problem's is not among them.

@@ -21,4 +21,17 @@ Run extremes_baseline, extremes_avx2;
 Run args_baseline, args_avx2;
 Run nonzero_baseline, nonzero_avx2;
 
+// Whether this machine has what the avx2 entries need.
+bool has_avx2();
+
+struct ListTask {
+    const ListProblem& problem;
+    int threads;
+    const ParallelFor& parallel_for;
+};
+using RunListNorm = bool(const ListTask&, double& norm);
+RunListNorm list_norm_baseline, list_norm_avx2;
+using RunListScale = bool(const ListTask&, double factor);
+RunListScale list_scale_baseline, list_scale_avx2;
+
 }  // namespace gpureduce::cpu

@@ -3,7 +3,6 @@
 #include "groups.h"
 
 namespace gpureduce::cpu {
-namespace {
 
 bool has_avx2() {
 #if defined(__x86_64__)
@@ -13,6 +12,8 @@ bool has_avx2() {
     return false;
 #endif
 }
+
+namespace {
 
 // Of a group, the entry for this machine.
 bool run_group(Run* baseline, Run* avx2, const Task& task) { return has_avx2() ? avx2(task) : baseline(task); }
@@ -31,6 +32,16 @@ bool run(const Problem& problem, const void* in, void* out, void* second, int th
         case OpId::nonzero: return run_group(nonzero_baseline, nonzero_avx2, task);
         default: return false;
     }
+}
+
+bool run_list_norm(const ListProblem& problem, int threads, const ParallelFor& parallel_for, double& norm) {
+    ListTask const task{problem, threads, parallel_for};
+    return has_avx2() ? list_norm_avx2(task, norm) : list_norm_baseline(task, norm);
+}
+
+bool run_list_scale(const ListProblem& problem, int threads, const ParallelFor& parallel_for, double factor) {
+    ListTask const task{problem, threads, parallel_for};
+    return has_avx2() ? list_scale_avx2(task, factor) : list_scale_baseline(task, factor);
 }
 
 }  // namespace gpureduce::cpu

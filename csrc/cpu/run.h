@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "../core/shape.h"
+#include "../core/list.h"
 
 namespace gpureduce::cpu {
 
@@ -13,5 +13,9 @@ using ParallelFor =
 
 // Writes problem.outputs results to `out`, contiguous, and second results, if `second` is not null, to that. `threads` is how many may run at once. False if no kernel fits.
 bool run(const Problem& problem, const void* in, void* out, void* second, int threads, const ParallelFor& parallel_for);
+
+// The norm of a list of tensors; and each of them multiplied by a number.
+bool run_list_norm(const ListProblem& problem, int threads, const ParallelFor& parallel_for, double& norm);
+bool run_list_scale(const ListProblem& problem, int threads, const ParallelFor& parallel_for, double factor);
 
 }  // namespace gpureduce::cpu

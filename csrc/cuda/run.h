@@ -3,7 +3,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "../core/plan.h"
+#include "../core/list.h"
 
 namespace gpureduce::cuda {
 
@@ -17,5 +17,18 @@ struct Buffers {
 
 // Launches on buffers.stream; never synchronises, never allocates. Needs the device to be current.
 cudaError_t run(const Problem& problem, const Plan& plan, const Buffers& buffers);
+
+struct ListBuffers {
+    void* norm;  // one element of norm_type
+    DType norm_type;
+    double* coefficient;  // gets clip_coefficient(norm, max_norm), unless it is null
+    double max_norm;
+    void* mailbox;  // plan.mailbox_bytes, as above
+    cudaStream_t stream;
+};
+
+// The norm of a list of tensors; and each of them multiplied by *factor, which is on the device. As run.
+cudaError_t run_list_norm(const ListProblem& problem, const ListPlan& plan, const ListBuffers& buffers);
+cudaError_t run_list_scale(const ListProblem& problem, const ListPlan& plan, const double* factor, cudaStream_t stream);
 
 }  // namespace gpureduce::cuda
