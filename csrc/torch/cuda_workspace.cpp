@@ -153,13 +153,13 @@ void* mailbox_of_graph(int64_t bytes, c10::DeviceIndex device, cudaStream_t stre
 
 }  // namespace
 
-void* mailbox_for(const Plan& plan, c10::cuda::CUDAStream stream) {
-    if (plan.mailbox_bytes == 0) return nullptr;
-    TORCH_INTERNAL_ASSERT(plan.mailbox_bytes <= kMaxMailboxBytes);
+void* mailbox_for(int64_t bytes, c10::cuda::CUDAStream stream) {
+    if (bytes == 0) return nullptr;
+    TORCH_INTERNAL_ASSERT(bytes <= kMaxMailboxBytes);
     cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
     C10_CUDA_CHECK(cudaStreamIsCapturing(stream, &capture));
     if (capture == cudaStreamCaptureStatusNone) return mailbox_of_stream(stream.device_index(), stream.stream());
-    return mailbox_of_graph(plan.mailbox_bytes, stream.device_index(), stream.stream());
+    return mailbox_of_graph(bytes, stream.device_index(), stream.stream());
 }
 
 }  // namespace gpureduce::binding

@@ -55,11 +55,6 @@ std::mutex geometry_mutex;
 Geometry forced_geometry;
 std::atomic<int64_t> version_of_geometry{0};
 
-Geometry current_geometry() {
-    std::lock_guard const lock(geometry_mutex);
-    return forced_geometry;
-}
-
 }  // namespace
 
 const c10::TypedOperatorHandle<SumSignature>& sum_operator() {
@@ -139,6 +134,11 @@ void force_geometry(const Geometry& geometry) {
     std::lock_guard const lock(geometry_mutex);
     forced_geometry = geometry;
     version_of_geometry.fetch_add(1, std::memory_order_release);
+}
+
+Geometry current_geometry() {
+    std::lock_guard const lock(geometry_mutex);
+    return forced_geometry;
 }
 
 int64_t geometry_version() { return version_of_geometry.load(std::memory_order_acquire); }

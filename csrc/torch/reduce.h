@@ -76,6 +76,8 @@ std::string explain_sum(const SumArguments& arguments, int64_t sms, DeviceTraits
 // Overrides that tests set through gpureduce::_force_geometry; every plan of this process takes them.
 void force_geometry(const Geometry& geometry);
 
+Geometry current_geometry();
+
 // Changes whenever force_geometry is called.
 int64_t geometry_version();
 
