@@ -189,6 +189,23 @@ def time_host(
     return {name: _timing(samples[name], batch) for name in calls}
 
 
+def time_calls(
+    calls: Mapping[str, Callable[[], object]], prepare: Callable[[], None], seconds: float
+) -> dict[str, Timing]:
+    """Wall time of single calls, each behind an untimed prepare(), in turns for `seconds` in all."""
+    samples: dict[str, list[float]] = {name: [] for name in calls}
+    deadline, repeat = time.perf_counter() + seconds, 0
+    with garbage_collection_off():
+        while repeat < 8 or time.perf_counter() < deadline:
+            for name in turns(list(calls), repeat):
+                prepare()
+                start = time.perf_counter()
+                calls[name]()
+                samples[name].append((time.perf_counter() - start) * 1e6)
+            repeat += 1
+    return {name: _timing(each[len(each) // 4 :], 1) for name, each in samples.items()}  # the first ones warm up
+
+
 def _batch_us(fn: Call, walk: Sequence[torch.Tensor]) -> float:
     start = time.perf_counter()
     for x in walk:

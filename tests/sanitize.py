@@ -128,6 +128,29 @@ def walks(dtype):
         check(x, [0, 2, 4])
 
 
+def lists(dtype):
+    """Norms and clips of lists: whole leaves, ragged and misaligned ones, chunks that join, tables of both sizes."""
+    global calls
+    leaf, vector = common.leaf_elements(dtype), common.components(dtype)
+    flat = common.random_data(30 * leaf, dtype, seed=4)
+    sizes = [1, 0, vector, leaf, leaf + 1, 3 * leaf - vector, 33, 2 * leaf]
+    for count, chunk in ((1, 0), (1, 1), (1, 4), (33, 2)):
+        force(threads=64, chunk_leaves=chunk)
+        for order in (1, 2, float("inf")):
+            here = [flat[i % 3 :][: sizes[i % len(sizes)]].clone() for i in range(count * len(sizes))]
+            here += [flat[1 : 2 * leaf + 2].clone()[1:], flat[:64].clone().view(8, 8)[:, ::2]]
+            there = [torch.empty(0, device="cuda").to(dtype), *(t.cuda() for t in here)]
+            there[-2] = flat[1 : 2 * leaf + 2].cuda()[1:]
+            common.assert_same_bits(
+                torch.ops.gpureduce.total_norm(there, order).cpu(), torch.ops.gpureduce.total_norm(here, order)
+            )
+            norms = [torch.ops.gpureduce.clip_grads_(tensors, 1.0, order) for tensors in (there, here)]
+            common.assert_same_bits(norms[0].cpu(), norms[1])
+            for a, b in zip(there[1:], here, strict=True):
+                common.assert_same_bits(a.cpu(), b)
+            calls += 2
+
+
 def main():
     missing = common.why_no_cuda()
     if missing:
@@ -142,6 +165,8 @@ def main():
         narrow_columns(dtype)
         layouts(dtype)
         walks(dtype)
+        if dtype in common.REAL:
+            lists(dtype)
         if dtype in common.FLOATING:
             for accumulate, dim in itertools.product(("compensated", "double"), (None, 0, 1)):
                 check(common.random_data((40, 130), dtype), dim, accumulate=accumulate)
