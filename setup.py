@@ -118,7 +118,7 @@ extension = make_extension(
 eager = cpp_extension.CppExtension(
     "torch_reduce._eager",
     ["csrc/python/eager.cpp"],
-    depends=["csrc/torch/reduce.h"],
+    depends=["csrc/torch/operators.h", "csrc/torch/call.h", "csrc/torch/gradients.h"],
     extra_compile_args={"cxx": HOST_FLAGS},
     extra_link_args=LINK_FLAGS,
 )

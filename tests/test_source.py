@@ -19,7 +19,7 @@ TABLE = {
     "cpu": ({"cpu", "core"}, STD),
     "cuda": ({"cuda", "core"}, f"{STD}|{CUDA}"),
     "ladder": ({"ladder", "cuda/run.h"}, f"{STD}|{CUDA}"),
-    "python": ({"torch/reduce.h"}, f"{STD}|{TORCH}"),
+    "python": ({"torch/operators.h"}, f"{STD}|{TORCH}"),
     "torch": ({"torch", "core", "cpu/run.h", "cuda/run.h"}, f"{STD}|{CUDA}|{TORCH}"),
 }
 

@@ -8,12 +8,45 @@ import torch
 from ._load import call_directly, load_library
 
 load_library()
-call_directly(torch.ops.gpureduce.sum)
+for name in ("sum", "mean", "nansum", "nanmean", "sumsq"):
+    call_directly(getattr(torch.ops.gpureduce, name))
 
 from . import _vmap, _vmap_many  # noqa: E402, F401  (register with the operators, which have to be there first)
+from .additive import mean, nanmean, nansum, prod, sumsq  # noqa: E402
+from .exponentials import logsumexp, softmax_stats  # noqa: E402
+from .extremes import amax, amin, aminmax, argmax, argmin, max, min  # noqa: E402
+from .moments import norm, std, std_mean, var, var_mean  # noqa: E402
 from .norms import clip_grad_norm_, total_norm  # noqa: E402
 from .ops import explain, sum  # noqa: E402
+from .truth import all, any, count_nonzero  # noqa: E402
 
-del torch
+del torch, name
 
-__all__ = ["clip_grad_norm_", "explain", "sum", "total_norm"]
+__all__ = [
+    "all",
+    "amax",
+    "amin",
+    "aminmax",
+    "any",
+    "argmax",
+    "argmin",
+    "clip_grad_norm_",
+    "count_nonzero",
+    "explain",
+    "logsumexp",
+    "max",
+    "mean",
+    "min",
+    "nanmean",
+    "nansum",
+    "norm",
+    "prod",
+    "softmax_stats",
+    "std",
+    "std_mean",
+    "sum",
+    "sumsq",
+    "total_norm",
+    "var",
+    "var_mean",
+]

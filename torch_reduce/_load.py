@@ -49,13 +49,15 @@ def load_library() -> None:
 def direct_class(packet: OpOverloadPacket) -> type[OpOverloadPacket]:
     """A class of packets whose calls go to the dispatcher directly, if that was built for this Python.
 
-    Else one whose calls at least spare the packet's frame of Python, which serves operators that take TorchScript
+    For operators with sum's signature. Else one whose calls at least spare the packet's frame of Python, which serves operators that take TorchScript
     classes and does nothing for others.
     """
     if json.loads(STAMP.read_text()).get("python") == EXTENSION_SUFFIXES[0]:
         try:
-            eager: type[OpOverloadPacket] = importlib.import_module("._eager", __package__).sum_class(OpOverloadPacket)
-            return eager
+            eager = importlib.import_module("._eager", __package__)
+            direct: type[OpOverloadPacket] | None = eager.direct_class(OpOverloadPacket, packet.__name__)
+            if direct is not None:
+                return direct
         except ImportError:
             pass
     methods = {"__call__": packet._op, "__module__": OpOverloadPacket.__module__}
@@ -63,6 +65,6 @@ def direct_class(packet: OpOverloadPacket) -> type[OpOverloadPacket]:
 
 
 def call_directly(packet: OpOverloadPacket) -> None:
-    """Makes calls of gpureduce::sum by its name as fast as the dispatcher is. All else of the packet stays as it is."""
+    """Makes calls of an operator by its name as fast as the dispatcher is. All else of the packet stays as it is."""
     if type(packet) is OpOverloadPacket and not packet._has_torchbind_op_overload:
         packet.__class__ = direct_class(packet)

@@ -79,10 +79,11 @@ def explain_dict(
     *,
     dtype: torch.dtype | None = None,
     accumulate: str | None = None,
+    op: str = "sum",
     sms: int = 0,
 ) -> dict[str, Any]:
     """The plan and the tree behind :func:`explain`, by name; for a GPU of `sms` multiprocessors where that is not 0."""
-    text = torch.ops.gpureduce._explain(input, dim, keepdim, dtype=dtype, accumulate=accumulate, sms=sms)
+    text = torch.ops.gpureduce._explain(input, dim, keepdim, dtype=dtype, accumulate=accumulate, sms=sms, op=op)
     fields: dict[str, Any] = json.loads(text)
     return fields
 
@@ -94,16 +95,17 @@ def explain(
     *,
     dtype: torch.dtype | None = None,
     accumulate: str | None = None,
+    op: str = "sum",
 ) -> str:
-    """How :func:`sum` computes a call, as text: the tree, which fixes the bits, and the launch, which does not.
+    """How :func:`sum`, or another operator of this package, computes a call, as text: the tree, which fixes the bits, and the launch, which does not.
 
-    Takes what :func:`sum` takes and raises what it raises; a meta tensor will do. For a tensor that is not on a GPU,
-    the launch shown is the one for a GPU of 132 multiprocessors.
+    Takes what :func:`sum` takes and raises what it raises; `op` is an operator's name, "max.dim" that of max over a dim.
+    A meta tensor will do. For a tensor that is not on a GPU, the launch shown is the one for a GPU of 132 multiprocessors.
 
     Example:
         >>> print(torch_reduce.explain(torch.ones(2, 3), dim=1))
     """
-    return describe(explain_dict(input, dim, keepdim, dtype=dtype, accumulate=accumulate))
+    return describe(explain_dict(input, dim, keepdim, dtype=dtype, accumulate=accumulate, op=op))
 
 
 def describe(f: dict[str, Any]) -> str:

@@ -23,6 +23,11 @@ const char* name_of(Loader loader) {
     constexpr const char* names[] = {"vector", "unaligned", "gather", "nested", "strided"};
     return names[int(loader)];
 }
+const char* name_of(OpId op) {
+    constexpr const char* names[] = {"sum",      "nansum",             "squares", "magnitudes", "product", "nonzero",
+                                     "extremes", "extreme_magnitudes", "argmin",  "argmax",     "moments", "exponentials"};
+    return names[int(op)];
+}
 const char* name_of(Accumulate accumulate) {
     constexpr const char* names[] = {"native", "compensated", "double"};
     return names[int(accumulate)];
@@ -79,7 +84,7 @@ std::string to_json(const Problem& p, const Plan& plan) {
     DTypeInfo const in = dtype_info(p.in);
     bool const row = p.family == Family::row;
     JsonObject json;
-    json.add("op", "sum");
+    json.add("op", name_of(p.op));
     json.add("in", in.name);
     json.add("out", dtype_info(p.out).name);
     json.add("accumulate", name_of(p.accumulate));

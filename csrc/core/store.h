@@ -53,11 +53,17 @@ GPUREDUCE_HD void store(void* out, int64_t i, DType type, R result) {
 
 // Where the results of a call go, and how they come from accumulators.
 struct Results {
-    void* out;
+    void* out;     // null if only the second of two results is wanted
     void* second;  // null if the call has one result
     DType type, second_type;
     Ending ending;
 };
+
+// An index alone is the second of two results.
+inline Results results_in(void* out, void* second, DType type, DType second_type, const Ending& ending) {
+    if (ending.form == Form::index) return {nullptr, out, type, type, ending};
+    return {out, second, type, second_type, ending};
+}
 
 template <class R>
 GPUREDUCE_HD auto first_of(R result) {

@@ -7,7 +7,7 @@
 template <class Op>
 void store_result(const Results& to, int64_t i, typename Op::acc total) {
     auto const result = Op::finish(total, to.ending);
-    store(to.out, i, to.type, first_of(result));
+    if (!is_both<typename Op::result> || to.out != nullptr) store(to.out, i, to.type, first_of(result));
     if constexpr (is_both<typename Op::result>)
         if (to.second != nullptr) store(to.second, i, to.second_type, result.second);
 }

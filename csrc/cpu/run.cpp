@@ -22,7 +22,8 @@ bool run_group(Run* baseline, Run* avx2, const Task& task) { return has_avx2() ?
 
 bool run(const Problem& problem, const void* in, void* out, void* second, int threads, const ParallelFor& parallel_for) {
     if (problem.outputs == 0) return true;
-    Task const task{problem, in, {out, second, problem.out, problem.second, ending_of(problem)}, threads, parallel_for};
+    Results const results = results_in(out, second, problem.out, problem.second, ending_of(problem));
+    Task const task{problem, in, results, threads, parallel_for};
     switch (problem.op) {
         case OpId::sum: return run_group(sums_baseline, sums_avx2, task);
         case OpId::extremes:

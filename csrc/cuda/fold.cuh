@@ -103,7 +103,9 @@ __device__ __noinline__ void store_converted(void* out, int64_t i, DType type, R
 template <class Op>
 __device__ __forceinline__ void store_finished(const Results& to, int64_t i, typename Op::result result) {
     constexpr DType usual = info_of<typename Op::usual>.id;
-    if (to.type == usual)
+    if (is_both<typename Op::result> && to.out == nullptr)
+        ;
+    else if (to.type == usual)
         store(to.out, i, usual, first_of(result));
     else
         store_converted(to.out, i, to.type, first_of(result));

@@ -54,7 +54,7 @@ cudaError_t dispatch_row(const Problem& problem, const Plan& plan, Launch&& laun
 }
 
 inline Results results_of(const Problem& p, const Buffers& b) {
-    return {b.out, b.second, p.out, p.second, ending_of(p)};
+    return results_in(b.out, b.second, p.out, p.second, ending_of(p));
 }
 
 inline const void* end_of(const Problem& p, const void* in) {

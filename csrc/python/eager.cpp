@@ -1,6 +1,6 @@
-// torch_reduce._eager: calls gpureduce::sum from Python without the dispatcher's boxed arguments.
+// torch_reduce._eager: calls of the operators with sum's signature from Python, without the dispatcher's boxed arguments.
 //
-// The packet torch.ops.gpureduce.sum calls torch's own binding, which finds the overload and converts every argument and
+// The packet torch.ops.gpureduce.sum, for one, calls torch's own binding, which finds the overload and converts every argument and
 // default by the schema, about as much work as all the rest of a small sum. Here a plain call, of a plain tensor with
 // plain arguments and nothing that watches or traces, goes to the dispatcher as it is. Every other call, wrong ones
 // included, goes to torch's binding, which does what it always does.
@@ -15,18 +15,10 @@
 #include <array>
 #include <iterator>
 
-#include "../torch/reduce.h"
+#include "../torch/operators.h"
 
 namespace gpureduce::python {
 namespace {
-
-using binding::SumSignature;
-
-const c10::TypedOperatorHandle<SumSignature>& sum_operator() {
-    static auto const found =
-        c10::Dispatcher::singleton().findSchemaOrThrow("gpureduce::sum", "").typed<SumSignature>();
-    return found;
-}
 
 // --- arguments ------------------------------------------------------------------------------------------------------
 
@@ -134,7 +126,8 @@ PyObject* call_torch(PyObject* packet, PyObject* args, PyObject* kwargs) {
     return result;
 }
 
-PyObject* sum(PyObject* packet, PyObject* args, PyObject* kwargs) {
+template <size_t Row>
+PyObject* call(PyObject* packet, PyObject* args, PyObject* kwargs) {
     PyObject* given[kArguments] = {};
     Dims dims;
     bool keepdim = false;
@@ -148,7 +141,7 @@ PyObject* sum(PyObject* packet, PyObject* args, PyObject* kwargs) {
         at::Tensor const self = THPVariable_Unpack(given[0]);  // its own reference, for other threads run meanwhile
         at::Tensor result = [&] {
             WithoutGil const guard;
-            return sum_operator().call(self, dims.get(), keepdim, dtype, accumulate);
+            return binding::handle<Row>().call(self, dims.get(), keepdim, dtype, accumulate);
         }();
         return THPVariable_Wrap(std::move(result));
     } catch (...) {
@@ -159,10 +152,19 @@ PyObject* sum(PyObject* packet, PyObject* args, PyObject* kwargs) {
 
 // --- the module -----------------------------------------------------------------------------------------------------
 
-// A subclass of the packets' class whose calls are calls of `sum`. The call is a slot of the type, not an attribute that
-// Python would look up each time.
-PyObject* sum_class(PyObject*, PyObject* base) {
-    PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(sum)}, {0, nullptr}};
+// A subclass of the packets' class whose calls are calls of the operator of that name; None if there is none with sum's
+// signature. The call is a slot of the type, not an attribute that Python would look up each time.
+PyObject* direct_class(PyObject*, PyObject* args) {
+    PyObject* base;
+    const char* wanted;
+    if (!PyArg_ParseTuple(args, "Os", &base, &wanted)) return nullptr;
+    void* slot = nullptr;
+    binding::for_every_row([&](auto row) {
+        if constexpr (binding::kOperators[row].signature == binding::Signature::additive)
+            if (binding::kOperators[row].name == std::string_view(wanted)) slot = reinterpret_cast<void*>(call<row>);
+    });
+    if (slot == nullptr) Py_RETURN_NONE;
+    PyType_Slot slots[] = {{Py_tp_call, slot}, {0, nullptr}};
     PyType_Spec spec = {"torch._ops.OpOverloadPacket", 0, 0, Py_TPFLAGS_DEFAULT, slots};
     PyObject* const bases = PyTuple_Pack(1, base);
     if (bases == nullptr) return nullptr;
@@ -171,7 +173,7 @@ PyObject* sum_class(PyObject*, PyObject* base) {
     return type;
 }
 
-PyMethodDef methods[] = {{"sum_class", sum_class, METH_O, nullptr}, {nullptr, nullptr, 0, nullptr}};
+PyMethodDef methods[] = {{"direct_class", direct_class, METH_VARARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
 PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_eager", nullptr, -1, methods, nullptr, nullptr, nullptr, nullptr};
 
 bool intern_names() {

@@ -1,13 +1,16 @@
-// The gradient of gpureduce::sum: a Node like those that torch generates for its own operators, so that everything that
-// works for them works here: double backward, forward-mode AD, torch.func, torch.compile, compiled autograd.
+// The gradients of the operators: a Node like those that torch generates for its own, so that everything that works for them
+// works here: double backward, forward-mode AD, torch.func, torch.compile, compiled autograd. The formulas are in gradients.h.
 
-#include <ATen/ops/real.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/utils.h>
+#include <torch/csrc/autograd/saved_variable.h>
 #include <torch/csrc/dynamo/compiled_autograd.h>
 
+#include <cctype>
 #include <mutex>
 
+#include "gradients.h"
+#include "kernels.h"
 #include "reduce.h"
 #include "registration.h"
 
@@ -15,74 +18,10 @@ namespace gpureduce::binding {
 namespace {
 
 using torch::autograd::Node;
+using torch::autograd::SavedVariable;
 using torch::autograd::variable_list;
 using torch::dynamo::autograd::IValuePacker;
-
-// What backward needs of a call; no tensor is saved.
-struct SavedCall {
-    std::vector<c10::SymInt> sizes;  // of self
-    int64_t lost_dims = 0;           // bit d: dim d of self is not in the result
-    at::ScalarType self_type = at::kFloat;
-};
-
-// Every element of a row gets the row's gradient. Made of aten views, so it differentiates and fuses; the conversion
-// comes before the expansion because it copies.
-variable_list sum_backward(const variable_list& gradients, const SavedCall& call) {
-    at::Tensor gradient = gradients[0];
-    if (!gradient.defined()) return {at::Tensor()};
-    if (gradient.is_complex() && !at::isComplexType(call.self_type)) gradient = at::real(gradient);
-    gradient = gradient.to(call.self_type);
-    for (int d = 0; d < int(call.sizes.size()); ++d)
-        if (call.lost_dims >> d & 1) gradient = gradient.unsqueeze(d);
-    return {gradient.expand_symint(call.sizes)};
-}
-
-variable_list sum_backward_unpacked(const variable_list& gradients, const std::vector<at::IValue>& arguments) {
-    torch::dynamo::autograd::PackedArgs packed(arguments);
-    SavedCall call;
-    call.sizes = packed.unpack<std::vector<c10::SymInt>>();
-    call.lost_dims = packed.unpack<int64_t>();
-    call.self_type = packed.unpack<at::ScalarType>();
-    return sum_backward(gradients, call);
-}
-
-struct SumBackward final : Node {
-    SavedCall call;
-
-    std::string name() const override { return "GpureduceSumBackward"; }
-
-    variable_list apply(variable_list&& gradients) override { return sum_backward(gradients, call); }
-
-    // Compiled autograd: what the compiled graph depends on; sizes become its inputs.
-    void compiled_args(torch::dynamo::autograd::CompiledNodeArgs& args) const override {
-        args.collect(call.sizes);
-        args.collect(call.lost_dims);
-        args.collect(call.self_type);
-    }
-
-    // Compiled autograd: puts a call of sum_backward_unpacked into the graph that is being traced.
-    variable_list apply_with_saved(const variable_list& gradients,
-                                   torch::dynamo::autograd::SwapSavedVariables& saved) override {
-        auto const& compiler = torch::dynamo::autograd::getPyCompilerInterface();
-        static std::once_flag bound;
-        std::call_once(bound, [&] {
-            compiler->bind_function(
-                saved.get_py_compiler(), name(), sum_backward_unpacked,
-                {IValuePacker<std::vector<c10::SymInt>>::packed_type(), IValuePacker<int64_t>::packed_type(),
-                 IValuePacker<at::ScalarType>::packed_type()});
-        });
-        saved.before(call.sizes);
-        torch::dynamo::autograd::PackedArgs packed;
-        packed.pack(call.sizes);
-        packed.pack(call.lost_dims);
-        packed.pack(call.self_type);
-        saved.after(call.sizes);
-        auto const outputs = torch::dynamo::autograd::get_input_metadata(next_edges());
-        return compiler->call_function(saved.get_py_compiler(), "apply_functional", name(), gradients,
-                                       std::move(packed).vec(),
-                                       IValuePacker<std::decay_t<decltype(outputs)>>::pack(outputs));
-    }
-};
+using torch::dynamo::autograd::PackedArgs;
 
 // Nodes are counted intrusively since torch 2.13, by std::shared_ptr before.
 using NodePointer = decltype(torch::autograd::Edge::function);
@@ -95,38 +34,217 @@ Pointer make_node(Derived* node) {
         return Pointer(std::unique_ptr<Node>(node));
 }
 
-NodePointer node_of(const at::Tensor& self, at::OptionalIntArrayRef dim, bool keepdim) {
-    auto* node = new SumBackward;
-    NodePointer pointer = make_node(node);
-    node->set_next_edges(torch::autograd::collect_next_edges(self));
-    node->call.sizes = self.sym_sizes().vec();
-    node->call.self_type = self.scalar_type();
+// "GpureduceSumBackward" of sum, "GpureduceMaxDimBackward" of max.dim.
+std::string node_name(const Operator& op) {
+    std::string name = "Gpureduce";
+    bool starts = true;
+    for (char const c : registered_name(op, op.overload)) {
+        if (c != '_' && c != '.') name += starts ? char(std::toupper(c)) : c;
+        starts = c == '_' || c == '.';
+    }
+    return name + "Backward";
+}
+
+// --- what a node holds, as values of compiled autograd --------------------------------------------------------------
+
+// f(value) for everything of a call but its tensors.
+template <class Values, class F>
+void for_values(Values& call, F&& f) {
+    f(call.sizes);
+    f(call.reduced);
+    f(call.keepdim);
+    f(call.parameter);
+    f(call.self_type);
+    f(call.result_type);
+}
+
+std::vector<at::TypePtr> packed_types(GradientRule rule) {
+    GradientCall const like;
+    std::vector<at::TypePtr> types;
+    for_values(like,
+               [&](auto const& value) { types.push_back(IValuePacker<std::decay_t<decltype(value)>>::packed_type()); });
+    Saves const saves = saves_of(rule);
+    for (bool const saved : {saves.self, saves.first, saves.second})
+        if (saved) types.push_back(IValuePacker<at::Tensor>::packed_type());
+    return types;
+}
+
+std::vector<at::IValue> pack(const GradientCall& call) {
+    PackedArgs packed;
+    for_values(call, [&](auto const& value) { packed.pack(value); });
+    for (at::Tensor const* tensor : {&call.self, &call.first, &call.second})
+        if (tensor->defined()) packed.pack(*tensor);
+    return std::move(packed).vec();
+}
+
+GradientCall unpack(GradientRule rule, const std::vector<at::IValue>& arguments) {
+    PackedArgs packed(arguments);
+    GradientCall call;
+    call.rule = rule;
+    for_values(call, [&](auto& value) { value = packed.unpack<std::decay_t<decltype(value)>>(); });
+    Saves const saves = saves_of(rule);
+    if (saves.self) call.self = packed.unpack<at::Tensor>();
+    if (saves.first) call.first = packed.unpack<at::Tensor>();
+    if (saves.second) call.second = packed.unpack<at::Tensor>();
+    return call;
+}
+
+// --- the node -------------------------------------------------------------------------------------------------------
+
+struct Backward final : Node {
+    explicit Backward(const Operator& row) : op(row) {}
+
+    const Operator& op;
+    GradientCall call;  // without its tensors, which are
+    SavedVariable self, first, second;
+
+    std::string name() const override { return node_name(op); }
+
+    // The call with its tensors. One that was written to meanwhile, or released, is an error of torch's.
+    GradientCall whole() {
+        Saves const saves = saves_of(call.rule);
+        GradientCall with = call;
+        if (saves.self) with.self = self.unpack();
+        if (saves.first) with.first = first.unpack(getptr());
+        if (saves.second) with.second = second.unpack(getptr());
+        return with;
+    }
+
+    variable_list apply(variable_list&& gradients) override {
+        std::lock_guard const lock(mutex_);
+        return backward(whole(), gradients);
+    }
+
+    void release_variables() override {
+        std::lock_guard const lock(mutex_);
+        for (SavedVariable* saved : {&self, &first, &second}) saved->reset_data();
+    }
+
+    // Compiled autograd: what the compiled graph depends on; sizes and tensors become its inputs.
+    void compiled_args(torch::dynamo::autograd::CompiledNodeArgs& args) const override {
+        Saves const saves = saves_of(call.rule);
+        args.collect(int64_t(&op - kOperators));
+        for_values(call, [&](auto const& value) { args.collect(value); });
+        if (saves.self) args.collect(self, /*is_output=*/false);
+        if (saves.first) args.collect(first, /*is_output=*/true);
+        if (saves.second) args.collect(second, /*is_output=*/true);
+    }
+
+    // Compiled autograd: puts a call of the formula into the graph that is being traced.
+    variable_list apply_with_saved(const variable_list& gradients,
+                                   torch::dynamo::autograd::SwapSavedVariables& saved) override {
+        auto const& compiler = torch::dynamo::autograd::getPyCompilerInterface();
+        static std::once_flag bound[kRows];
+        GradientRule const rule = call.rule;
+        std::call_once(bound[&op - kOperators], [&] {
+            compiler->bind_function(
+                saved.get_py_compiler(), name(),
+                [rule](const variable_list& each, const std::vector<at::IValue>& arguments) {
+                    return backward(unpack(rule, arguments), each);
+                },
+                packed_types(rule));
+        });
+        Saves const saves = saves_of(rule);
+        saved.before(call.sizes);
+        if (saves.self) saved.before(self);
+        if (saves.first) saved.before(first);
+        if (saves.second) saved.before(second);
+        auto packed = pack(whole());
+        saved.after(call.sizes);
+        if (saves.self) saved.after(self);
+        if (saves.first) saved.after(first);
+        if (saves.second) saved.after(second);
+        auto const outputs = torch::dynamo::autograd::get_input_metadata(next_edges());
+        return compiler->call_function(saved.get_py_compiler(), "apply_functional", name(), gradients,
+                                       std::move(packed), IValuePacker<std::decay_t<decltype(outputs)>>::pack(outputs));
+    }
+};
+
+GradientCall describe(const Call& call, const at::Tensor& first) {
+    GradientCall gradient;
+    gradient.rule = call.op.gradient;
+    gradient.sizes = call.self.sym_sizes().vec();
     bool reduced[kMaxDims];
-    int const dims = check_dims(dim, self.dim(), reduced);
-    for (int d = 0; d < dims && !keepdim; ++d) node->call.lost_dims |= int64_t(uint64_t(reduced[d]) << d);
-    return pointer;
+    int const dims = check_dims(call, reduced);
+    for (int d = 0; d < dims; ++d) gradient.reduced |= int64_t(uint64_t(reduced[d]) << d);
+    gradient.keepdim = call.keepdim;
+    gradient.parameter = call.parameter;
+    gradient.self_type = call.self.scalar_type();
+    gradient.result_type = first.scalar_type();
+    return gradient;
 }
 
-at::Tensor sum_autograd(c10::DispatchKeySet keys, const at::Tensor& self, at::OptionalIntArrayRef dim, bool keepdim,
-                        std::optional<at::ScalarType> dtype, std::optional<std::string_view> accumulate) {
-    auto const& op = sum_operator();
-    c10::DispatchKeySet const below = keys & c10::after_autograd_keyset;
-    bool const requires_grad = torch::autograd::compute_requires_grad(self);
-    if (!requires_grad && !self._fw_grad(/*level=*/0).defined())
-        return op.redispatch(below, self, dim, keepdim, dtype, accumulate);
-
-    at::Tensor result = [&] {
-        at::AutoDispatchBelowADInplaceOrView const guard;
-        return op.redispatch(below, self, dim, keepdim, dtype, accumulate);
-    }();
-    if (requires_grad) torch::autograd::set_history(result, node_of(self, dim, keepdim));
-    at::Tensor const tangent = self._fw_grad(/*level=*/0);
-    if (tangent.defined() && torch::autograd::isDifferentiableType(result.scalar_type()))
-        result._set_fw_grad(op.call(tangent, dim, keepdim, dtype, accumulate), /*level=*/0, /*is_inplace_op=*/false);
-    return result;
+// Gives the results their history. A result is saved after it has one, since it must not own its node.
+void set_history(const Call& call, const at::Tensor& first, const at::Tensor& second) {
+    auto* const node = new Backward(call.op);
+    NodePointer const pointer = make_node(node);
+    node->set_next_edges(torch::autograd::collect_next_edges(call.self));
+    node->call = describe(call, first);
+    torch::autograd::set_history(first, pointer);
+    if (has_second_gradient(call.op.gradient)) torch::autograd::set_history(second, pointer);
+    Saves const saves = saves_of(call.op.gradient);
+    if (saves.self) node->self = SavedVariable(call.self, /*is_output=*/false);
+    if (saves.first) node->first = SavedVariable(first, /*is_output=*/true);
+    if (saves.second) node->second = SavedVariable(second, /*is_output=*/true);
 }
 
-const Registration autograd_kernels(c10::DispatchKey::Autograd, [](torch::Library& m) { m.impl("sum", sum_autograd); });
+void set_tangents(const at::Tensor* const* results, const variable_list& tangents) {
+    for (size_t i = 0; i < tangents.size(); ++i)
+        if (tangents[i].defined() && torch::autograd::isDifferentiableType(results[i]->scalar_type()))
+            results[i]->_set_fw_grad(tangents[i], /*level=*/0, /*is_inplace_op=*/false);
+}
+
+// What a call of a rule that is not linear sees of its arguments: self without its tangent, and the results.
+variable_list forward_of(const Call& call, const at::Tensor& tangent, const at::Tensor& first,
+                         const at::Tensor& second) {
+    GradientCall gradient = describe(call, first);
+    gradient.self = call.self._fw_primal(/*level=*/0);
+    gradient.first = first;
+    gradient.second = second;
+    return forward(gradient, tangent);
+}
+
+struct Autograd {
+    static constexpr bool composes = true;
+    template <size_t Row>
+    static ResultOf<Row> run(c10::DispatchKeySet keys, const Call& call) {
+        c10::DispatchKeySet const below = keys & c10::after_autograd_keyset;
+        bool const requires_grad = torch::autograd::compute_requires_grad(call.self);
+        at::Tensor const tangent = call.self._fw_grad(/*level=*/0);
+        if (!requires_grad && !tangent.defined()) return redispatch<Row>(below, call);
+
+        ResultOf<Row> results = [&] {
+            at::AutoDispatchBelowADInplaceOrView const guard;
+            return redispatch<Row>(below, call);
+        }();
+        at::Tensor const none;
+        at::Tensor const *first, *second = &none;
+        if constexpr (has_two<Row>)
+            first = &std::get<0>(results), second = &std::get<1>(results);
+        else
+            first = &results;
+        if (requires_grad) set_history(call, *first, *second);
+        if (tangent.defined() && torch::autograd::isDifferentiableType(first->scalar_type())) {
+            at::Tensor const* const each[] = {first, second};
+            if constexpr (is_linear(kOperators[Row].gradient))
+                set_tangents(each, {dispatch<Row>(call.of(tangent))});
+            else
+                set_tangents(each, forward_of(call, tangent, *first, *second));
+        }
+        return results;
+    }
+};
+
+const Registration autograd_kernels(c10::DispatchKey::Autograd, [](torch::Library& m) {
+    for_every_row([&](auto row) {
+        constexpr Operator const& op = kOperators[row];
+        std::string const name = registered_name(op, op.overload);
+        if constexpr (op.gradient == GradientRule::none)  // nothing for autograd to see
+            m.impl(name.c_str(), torch::CppFunction::makeFallthrough());
+        else
+            m.impl(name.c_str(), PlainKernel<Autograd, row>::run_with_keys);
+    });
+});
 
 }  // namespace
 }  // namespace gpureduce::binding

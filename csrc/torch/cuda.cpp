@@ -1,4 +1,4 @@
-// gpureduce::sum on CUDA.
+// The operators on CUDA.
 
 #include <ATen/EmptyTensor.h>
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -9,6 +9,7 @@
 
 #include "../cuda/run.h"
 #include "cuda_workspace.h"
+#include "kernels.h"
 #include "out.h"
 #include "registration.h"
 
@@ -41,44 +42,56 @@ class DeviceGuard {
     c10::cuda::OptionalCUDAGuard guard_;
 };
 
-void run(const Prepared& call, const at::Tensor& input, const at::Tensor& result) {
+void run(const Operator& op, const Prepared& call, const at::Tensor& input, const at::Tensor& first,
+         const at::Tensor& second) {
     if (call.problem.outputs == 0) return;
     auto const stream = c10::cuda::getCurrentCUDAStream(input.device().index());
-    cuda::Buffers const buffers{input.const_data_ptr(), result.mutable_data_ptr(), nullptr,
-                                mailbox_for(call.plan, stream), stream.stream()};
+    cuda::Buffers const buffers{input.const_data_ptr(), first.mutable_data_ptr(),
+                                second.defined() ? second.mutable_data_ptr() : nullptr, mailbox_for(call.plan, stream),
+                                stream.stream()};
     cudaError_t const error = cuda::run(call.problem, call.plan, buffers);
-    TORCH_CHECK(error == cudaSuccess, "gpureduce::sum: ", cudaGetErrorName(error), ": ", cudaGetErrorString(error));
+    TORCH_CHECK(error == cudaSuccess, "gpureduce::", op.name, ": ", cudaGetErrorName(error), ": ",
+                cudaGetErrorString(error));
 }
 
-at::Tensor sum_cuda(const at::Tensor& self, at::OptionalIntArrayRef dim, bool keepdim,
-                    std::optional<at::ScalarType> dtype, std::optional<std::string_view> accumulate) {
-    auto const call = prepare({self, dim, keepdim, dtype, accumulate}, &traits_of(self.device()));
-    DeviceGuard const guard(self.device());
-    if (call->load_as != self.scalar_type())
-        return sum_cuda(self.to(call->load_as), dim, keepdim, call->result, accumulate);
-    at::Tensor result =
-        at::detail::empty_generic(call->result_sizes, c10::cuda::CUDACachingAllocator::get(),
-                                  c10::DispatchKeySet(c10::DispatchKey::CUDA), call->result, std::nullopt);
-    run(*call, self, result);
-    return result;
+at::Tensor empty(const Prepared& call, at::ScalarType type) {
+    return at::detail::empty_generic(call.result_sizes, c10::cuda::CUDACachingAllocator::get(),
+                                     c10::DispatchKeySet(c10::DispatchKey::CUDA), type, std::nullopt);
 }
 
-at::Tensor& sum_out_cuda(const at::Tensor& self, at::OptionalIntArrayRef dim, bool keepdim,
-                         std::optional<at::ScalarType> dtype, std::optional<std::string_view> accumulate,
-                         at::Tensor& out) {
-    check_same_device(self, out);  // the dispatcher comes here also when `out` alone is on CUDA
-    DeviceGuard const guard(self.device());
-    return sum_into(out, {self, dim, keepdim, dtype, accumulate}, &traits_of(self.device()), run);
+template <class R>
+R reduce(const Call& call) {
+    auto const prepared = prepare(call, &traits_of(call.self.device()));
+    DeviceGuard const guard(call.self.device());
+    if (prepared->load_as != call.self.scalar_type()) return reduce<R>(call.of(converted(call, prepared->load_as)));
+    at::Tensor first = empty(*prepared, prepared->result), second;
+    if constexpr (!std::is_same_v<R, at::Tensor>) second = empty(*prepared, prepared->second_result);
+    run(call.op, *prepared, call.self, first, second);
+    return as_results<R>(std::move(first), std::move(second));
 }
 
-std::string explain_cuda(const at::Tensor& self, at::OptionalIntArrayRef dim, bool keepdim,
-                         std::optional<at::ScalarType> dtype, std::optional<std::string_view> accumulate, int64_t sms) {
-    return explain_sum({self, dim, keepdim, dtype, accumulate}, sms, traits_of(self.device()));
+struct Cuda {
+    static constexpr bool composes = true;
+    template <size_t Row>
+    static ResultOf<Row> run(const Call& call) {
+        return reduce<ResultOf<Row>>(call);
+    }
+    template <size_t Row>
+    static void run_out(const Call& call, at::Tensor* const* outs) {
+        check_same_device(call, outs);  // the dispatcher comes here also when an out alone is on CUDA
+        DeviceGuard const guard(call.self.device());
+        reduce_into(outs, call, &traits_of(call.self.device()), gpureduce::binding::run);
+    }
+};
+
+std::string explain_cuda(const at::Tensor& self, at::OptionalIntArrayRef dim, bool keepdim, Dtype dtype,
+                         Text accumulate, int64_t sms, std::string_view op) {
+    return explain_call(call_named(op, self, dim, keepdim, dtype, accumulate), sms, traits_of(self.device()));
 }
 
 const Registration cuda_kernels(c10::DispatchKey::CUDA, [](torch::Library& m) {
-    m.impl("sum", sum_cuda);
-    m.impl("sum.out", sum_out_cuda);
+    add_plain<Cuda>(m);
+    add_out<Cuda>(m);
     m.impl("_explain", explain_cuda);
 });
 

@@ -14,23 +14,23 @@
 namespace gpureduce::binding {
 
 enum class GradientRule : uint8_t {
-    none,                // not differentiable: counts, indices, truth
-    total,               // sum: linear
-    mean,                // linear
-    nantotal,            // nansum
+    none,      // not differentiable: counts, indices, truth
+    total,     // sum: linear
+    mean,      // linear
+    nantotal,  // nansum
     nanmean,
-    squares,             // sumsq
-    product,             // prod
-    extreme,             // amax, amin, max, min: shared by all elements that equal the result
-    extremes,            // aminmax, two results, each shared so
-    indexed,             // max.dim, min.dim: (value, index), to the element of the index
-    norm,                // parameter: ord, one of 0, 1, 2, inf, -inf
-    variance,            // parameter: correction
+    squares,   // sumsq
+    product,   // prod
+    extreme,   // amax, amin, max, min: shared by all elements that equal the result
+    extremes,  // aminmax, two results, each shared so
+    indexed,   // max.dim, min.dim: (value, index), to the element of the index
+    norm,      // parameter: ord, one of 0, 1, 2, inf, -inf
+    variance,  // parameter: correction
     deviation,
     variance_and_mean,   // two results
     deviation_and_mean,  // two results
     logsumexp,
-    softmax_stats,       // two results: maximum, sum of exp(x - maximum)
+    softmax_stats,  // two results: maximum, sum of exp(x - maximum)
 };
 
 // Which tensors of a call a rule wants to find in its GradientCall; the others are undefined there.

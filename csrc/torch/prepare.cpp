@@ -5,15 +5,24 @@
 namespace gpureduce::binding {
 namespace {
 
-std::shared_ptr<const Prepared> prepare_anew(const SumArguments& arguments, const DeviceTraits* traits) {
-    Reduction const reduction = check_sum(arguments);
-    auto sizes = result_sizes<at::DimVector>(arguments.self.sizes(), reduction);
-    if (reduction.load_as != arguments.self.scalar_type())
-        return std::shared_ptr<Prepared>(new Prepared{reduction.load_as, reduction.result, std::move(sizes), {}, {}});
+// As torch does, once a shape: the cache keeps later calls away.
+void warn_of_few(const Call& call, const Problem& problem) {
+    if (call.op.op == OpId::moments && double(problem.n) <= call.parameter && problem.outputs > 0)
+        TORCH_WARN("gpureduce::", call.op.name, ": degrees of freedom is <= 0: rows of ", problem.n,
+                   " elements with correction ", call.parameter);
+}
+
+std::shared_ptr<const Prepared> prepare_anew(const Call& call, const DeviceTraits* traits) {
+    Reduction const reduction = check(call);
+    auto sizes = result_sizes<at::DimVector>(call.self.sizes(), call, reduction);
+    auto const& [result, second] = std::tie(reduction.result, reduction.second_result);
+    if (reduction.load_as != call.self.scalar_type())
+        return std::shared_ptr<Prepared>(new Prepared{reduction.load_as, result, second, std::move(sizes), {}, {}});
     // Built in its place: a Problem is 3 KB.
     auto* const prepared =
-        new Prepared{reduction.load_as, reduction.result, std::move(sizes), problem_of(arguments.self, reduction), {}};
+        new Prepared{reduction.load_as, result, second, std::move(sizes), problem_of(call.self, reduction), {}};
     std::shared_ptr<const Prepared> const shared(prepared);
+    warn_of_few(call, prepared->problem);
     if (traits != nullptr) prepared->plan = plan_of(prepared->problem, *traits);
     return shared;
 }
@@ -21,7 +30,7 @@ std::shared_ptr<const Prepared> prepare_anew(const SumArguments& arguments, cons
 // --- the cache ------------------------------------------------------------------------------------------------------
 
 constexpr int kCachedDims = 6;  // of self, and named by `dim`; calls with more are prepared each time
-constexpr int kKeyWords = 1 + 3 * kCachedDims;
+constexpr int kKeyWords = 2 + 3 * kCachedDims;
 constexpr int kSets = 32;  // a thread keeps at most kSets * kWays calls, of 4 KB each
 constexpr int kWays = 2;
 
@@ -49,26 +58,30 @@ bool operator==(const Key& a, const Key& b) {
 void pack(int64_t& word, int bits, int64_t value) { word = word << bits | value; }
 
 // False if the call is too large for the cache.
-bool make_key(const SumArguments& arguments, Key& key) {
-    at::Tensor const& self = arguments.self;
-    size_t const named = arguments.dim ? arguments.dim->size() : 0;
+bool make_key(const Call& call, Key& key) {
+    at::Tensor const& self = call.self;
+    size_t const named = call.dim ? call.dim->size() : 0;
     if (self.dim() > kCachedDims || named > size_t(kCachedDims)) return false;
     int64_t facts = 0;
-    pack(facts, 4, self.dim());
-    pack(facts, 4, arguments.dim ? 1 + int64_t(named) : 0);
-    pack(facts, 1, arguments.keepdim);
+    pack(facts, 5, &call.op - kOperators);
+    pack(facts, 3, self.dim());
+    pack(facts, 3, call.dim ? 1 + int64_t(named) : 0);
+    pack(facts, 1, call.keepdim);
     pack(facts, 8, int64_t(self.scalar_type()));
-    pack(facts, 8, arguments.dtype ? int64_t(*arguments.dtype) : 255);
-    pack(facts, 2, int64_t(accumulate_of(arguments.accumulate)));
+    pack(facts, 8, call.dtype ? int64_t(*call.dtype) : 255);
+    pack(facts, 8, call.store_as ? int64_t(*call.store_as) : 255);
+    pack(facts, 2, int64_t(accumulate_of(call)));
     pack(facts, 4, misalignment_of(self));
     pack(facts, 8, int64_t(self.device().type()));
     pack(facts, 8, uint8_t(self.device().index()));
     key.add(facts);
     key.add(self.sizes());
     key.add(self.strides());
-    if (arguments.dim) key.add(*arguments.dim);
+    if (call.dim) key.add(*call.dim);
+    if (call.parameter != 0) key.add(bit_cast<int64_t>(call.parameter));  // the row says whether a word is this one
     return true;
 }
+static_assert(kRows <= 32 && kCachedDims < 7);
 
 struct Entry {
     Key key;
@@ -111,9 +124,9 @@ Cache& cache_of_this_thread() {
 
 }  // namespace
 
-std::shared_ptr<const Prepared> prepare(const SumArguments& arguments, const DeviceTraits* traits) {
+std::shared_ptr<const Prepared> prepare(const Call& call, const DeviceTraits* traits) {
     Key key;
-    if (!make_key(arguments, key)) return prepare_anew(arguments, traits);
+    if (!make_key(call, key)) return prepare_anew(call, traits);
     Cache& cache = cache_of_this_thread();
     cache.follow(geometry_version());
     if (const Entry* const found = cache.find(key)) {
@@ -121,7 +134,7 @@ std::shared_ptr<const Prepared> prepare(const SumArguments& arguments, const Dev
         return found->call;
     }
     ++cache.misses;
-    auto prepared = prepare_anew(arguments, traits);
+    auto prepared = prepare_anew(call, traits);
     cache.insert(key, prepared);
     return prepared;
 }

@@ -11,8 +11,9 @@ namespace gpureduce::binding {
 // What a call comes to, whatever the values of its elements.
 struct Prepared {
     at::ScalarType
-        load_as;  // unless this is self's type, self has to be converted first and summed in a call of its own:
+        load_as;  // unless this is self's type, self has to be converted first and reduced in a call of its own:
     at::ScalarType result;  // the problem and the plan are then left empty
+    at::ScalarType second_result;
     at::DimVector result_sizes;
     Problem problem;
     Plan plan;  // only for a call on a device with traits
@@ -21,7 +22,7 @@ struct Prepared {
 // Checks the arguments, and decides everything that does not take the data; from this thread's cache where the same sizes,
 // strides, dims, types and alignment were there before. A call shares what it gets, so it may run other calls meanwhile.
 // The CPU has no `traits`.
-std::shared_ptr<const Prepared> prepare(const SumArguments& arguments, const DeviceTraits* traits);
+std::shared_ptr<const Prepared> prepare(const Call& call, const DeviceTraits* traits);
 
 // How many calls of this thread were found in its cache, and how many were not.
 std::tuple<int64_t, int64_t> cache_hits_and_misses();
