@@ -7,6 +7,7 @@
 #include <torch/csrc/dynamo/compiled_autograd.h>
 
 #include <cctype>
+#include <memory>
 #include <mutex>
 
 #include "gradients.h"
@@ -91,12 +92,25 @@ GradientCall unpack(GradientRule rule, const std::vector<at::IValue>& arguments)
 
 // --- the node -------------------------------------------------------------------------------------------------------
 
+// The tensors of a call that a rule wants to find; most calls of linear ones have no such thing.
+struct SavedTensors {
+    SavedVariable self, first, second;
+};
+
+// f(tensor, whether it is a result) for those that are saved.
+template <class F>
+void for_saved(Saves saves, SavedTensors* saved, F&& f) {
+    if (saves.self) f(saved->self, false);
+    if (saves.first) f(saved->first, true);
+    if (saves.second) f(saved->second, true);
+}
+
 struct Backward final : Node {
     explicit Backward(const Operator& row) : op(row) {}
 
     const Operator& op;
-    GradientCall call;  // without its tensors, which are
-    SavedVariable self, first, second;
+    GradientCall call;  // without its tensors
+    std::unique_ptr<SavedTensors> tensors;
 
     std::string name() const override { return node_name(op); }
 
@@ -104,30 +118,33 @@ struct Backward final : Node {
     GradientCall whole() {
         Saves const saves = saves_of(call.rule);
         GradientCall with = call;
-        if (saves.self) with.self = self.unpack();
-        if (saves.first) with.first = first.unpack(getptr());
-        if (saves.second) with.second = second.unpack(getptr());
+        if (saves.self) with.self = tensors->self.unpack();
+        if (saves.first) with.first = tensors->first.unpack(getptr());
+        if (saves.second) with.second = tensors->second.unpack(getptr());
         return with;
     }
 
     variable_list apply(variable_list&& gradients) override {
-        std::lock_guard const lock(mutex_);
-        return backward(whole(), gradients);
+        if (!tensors) return backward(call, gradients);
+        std::unique_lock lock(mutex_);
+        GradientCall const with = whole();
+        lock.unlock();
+        return backward(with, gradients);
     }
 
     void release_variables() override {
+        if (!tensors) return;
         std::lock_guard const lock(mutex_);
-        for (SavedVariable* saved : {&self, &first, &second}) saved->reset_data();
+        for_saved(saves_of(call.rule), tensors.get(), [](SavedVariable& tensor, bool) { tensor.reset_data(); });
     }
 
     // Compiled autograd: what the compiled graph depends on; sizes and tensors become its inputs.
     void compiled_args(torch::dynamo::autograd::CompiledNodeArgs& args) const override {
-        Saves const saves = saves_of(call.rule);
         args.collect(int64_t(&op - kOperators));
         for_values(call, [&](auto const& value) { args.collect(value); });
-        if (saves.self) args.collect(self, /*is_output=*/false);
-        if (saves.first) args.collect(first, /*is_output=*/true);
-        if (saves.second) args.collect(second, /*is_output=*/true);
+        if (tensors)
+            for_saved(saves_of(call.rule), tensors.get(),
+                      [&](const SavedVariable& tensor, bool is_result) { args.collect(tensor, is_result); });
     }
 
     // Compiled autograd: puts a call of the formula into the graph that is being traced.
@@ -144,19 +161,16 @@ struct Backward final : Node {
                 },
                 packed_types(rule));
         });
-        Saves const saves = saves_of(rule);
+        Saves const saves = tensors ? saves_of(rule) : Saves{};
         saved.before(call.sizes);
-        if (saves.self) saved.before(self);
-        if (saves.first) saved.before(first);
-        if (saves.second) saved.before(second);
+        for_saved(saves, tensors.get(), [&](SavedVariable& tensor, bool) { saved.before(tensor); });
         auto packed = pack(whole());
         saved.after(call.sizes);
-        if (saves.self) saved.after(self);
-        if (saves.first) saved.after(first);
-        if (saves.second) saved.after(second);
+        for_saved(saves, tensors.get(), [&](SavedVariable& tensor, bool) { saved.after(tensor); });
         auto const outputs = torch::dynamo::autograd::get_input_metadata(next_edges());
         return compiler->call_function(saved.get_py_compiler(), "apply_functional", name(), gradients,
-                                       std::move(packed), IValuePacker<std::decay_t<decltype(outputs)>>::pack(outputs));
+                                       std::move(packed),
+                                       IValuePacker<std::decay_t<decltype(outputs)>>::pack(outputs));
     }
 };
 
@@ -183,9 +197,11 @@ void set_history(const Call& call, const at::Tensor& first, const at::Tensor& se
     torch::autograd::set_history(first, pointer);
     if (has_second_gradient(call.op.gradient)) torch::autograd::set_history(second, pointer);
     Saves const saves = saves_of(call.op.gradient);
-    if (saves.self) node->self = SavedVariable(call.self, /*is_output=*/false);
-    if (saves.first) node->first = SavedVariable(first, /*is_output=*/true);
-    if (saves.second) node->second = SavedVariable(second, /*is_output=*/true);
+    if (!saves.self && !saves.first && !saves.second) return;
+    node->tensors = std::make_unique<SavedTensors>();
+    if (saves.self) node->tensors->self = SavedVariable(call.self, /*is_output=*/false);
+    if (saves.first) node->tensors->first = SavedVariable(first, /*is_output=*/true);
+    if (saves.second) node->tensors->second = SavedVariable(second, /*is_output=*/true);
 }
 
 void set_tangents(const at::Tensor* const* results, const variable_list& tangents) {
