@@ -1,9 +1,8 @@
 #include "gradients.h"
 
-#include <ATen/ops/isnan.h>
-#include <ATen/ops/real.h>
-#include <ATen/ops/sum.h>
-#include <c10/util/Exception.h>
+#include <ATen/ATen.h>
+
+#include "slopes.h"
 
 namespace gpureduce::binding {
 
@@ -13,28 +12,55 @@ namespace {
 
 bool is_reduced(const GradientCall& call, size_t d) { return call.reduced >> d & 1; }
 
-// Every element of a row gets the row's gradient. The conversion comes before the expansion because it copies.
-at::Tensor spread(const at::Tensor& gradient, const GradientCall& call) {
-    return with_kept_dims(as_self_type(gradient, call), call).expand_symint(call.sizes);
+// The number of elements that are not 0 has none.
+bool is_flat(const GradientCall& call) {
+    return call.rule == GradientRule::none || (call.rule == GradientRule::norm && call.parameter == 0);
 }
 
-[[noreturn]] void refuse() { TORCH_CHECK_NOT_IMPLEMENTED(false, "gpureduce: no gradient of this operator yet"); }
-
-// 16-bit floats as float32: a count of elements need not fit into them.
-at::Tensor in_float(const at::Tensor& tensor) {
-    bool const is_short = tensor.scalar_type() == at::kHalf || tensor.scalar_type() == at::kBFloat16;
-    return is_short ? tensor.to(at::kFloat) : tensor;
+// What has a value a row is divided and converted before it is spread over the elements.
+at::Tensor backward_by(const Slope& slope, at::Tensor gradient, const GradientCall& call) {
+    gradient = with_kept_dims(gradient, call);
+    if (slope.count.defined()) gradient = in_float(gradient).div(slope.count);
+    if (slope.divisor) gradient = in_float(gradient).div(*slope.divisor);
+    if (slope.elements.defined()) gradient = gradient * slope.elements;
+    gradient = as_self_type(gradient, call);
+    if (slope.mask.defined()) return at::where(slope.mask, gradient, 0);
+    return slope.elements.defined() ? gradient : gradient.expand_symint(call.sizes);
 }
 
-// aten's sum over the reduced dims, kept. No dims would mean all to it.
-at::Tensor row_sum(const at::Tensor& tensor, const GradientCall& call) {
+// A tangent of the result's type, which is real where a variance or a norm is, but not of a mean beside it.
+at::Tensor forward_by(const Slope& slope, at::Tensor tangent, at::ScalarType type, const GradientCall& call) {
+    if (slope.elements.defined()) tangent = slope.elements.conj() * tangent;
+    if (slope.mask.defined()) tangent = at::where(slope.mask, tangent, 0);
+    if (tangent.is_complex() && !at::isComplexType(type)) tangent = at::real(tangent);
+    at::Tensor result = row_sum(tangent, call);
+    if (slope.count.defined()) result = result.div(slope.count);
+    if (slope.divisor) result = result.div(*slope.divisor);
+    return without_lost_dims(result.to(type), call);
+}
+
+int64_t the_dim(const GradientCall& call) {
     auto const dims = reduced_dims(call);
-    return dims.empty() ? tensor : tensor.sum(dims, /*keepdim=*/true);
+    return dims.empty() ? 0 : dims[0];
 }
 
-// Elements that are not NaN, by row; counted in integers.
-at::Tensor count_of_numbers(const GradientCall& call) {
-    return row_sum(at::isnan(call.self).logical_not().to(at::kLong), call);
+at::Tensor indexed_backward(const GradientCall& call, const at::Tensor& gradient) {
+    return at::value_selecting_reduction_backward_symint(gradient, the_dim(call), call.second, call.sizes,
+                                                         call.keepdim);
+}
+
+// Where the maximum rises, the sum of exp(x - maximum) falls by as many times itself.
+at::Tensor stats_backward(const GradientCall& call, const at::Tensor& maximum, const at::Tensor& sum) {
+    if (!sum.defined()) return backward_by(slope_of_maximum(call), maximum, call);
+    at::Tensor const falls = sum * call.second;
+    at::Tensor const rest = maximum.defined() ? maximum - falls : -falls;
+    return backward_by(slope_of_maximum(call), rest, call) + backward_by(slope_of_exponentials(call), sum, call);
+}
+
+variable_list stats_forward(const GradientCall& call, const at::Tensor& tangent) {
+    at::Tensor const maximum = forward_by(slope_of_maximum(call), tangent, call.result_type, call);
+    at::Tensor const sum = forward_by(slope_of_exponentials(call), tangent, call.result_type, call);
+    return {maximum, sum - call.second * maximum};
 }
 
 }  // namespace
@@ -72,32 +98,32 @@ at::Tensor as_self_type(at::Tensor gradient, const GradientCall& call) {
 }
 
 variable_list backward(const GradientCall& call, const variable_list& gradients) {
-    bool any = false;
-    for (at::Tensor const& gradient : gradients) any = any || gradient.defined();
-    if (!any) return {at::Tensor()};
-    switch (call.rule) {
-        case GradientRule::total: return {spread(gradients[0], call)};
-        case GradientRule::mean: return {spread(gradients[0].div(reduced_count(call)), call)};
-        case GradientRule::nantotal: return {spread(gradients[0], call).masked_fill(at::isnan(call.self), 0)};
-        case GradientRule::nanmean: {
-            at::Tensor const gradient = in_float(with_kept_dims(gradients[0], call)).div(count_of_numbers(call));
-            return {as_self_type(gradient, call).expand_symint(call.sizes).masked_fill(at::isnan(call.self), 0)};
-        }
-        default: refuse();
-    }
+    at::Tensor const& first = gradients[0];
+    at::Tensor const second = gradients.size() > 1 ? gradients[1] : at::Tensor();
+    bool const uses_second = second.defined() && has_second_gradient(call.rule);
+    if (is_flat(call) || (!first.defined() && !uses_second)) return {at::Tensor()};
+    if (call.rule == GradientRule::indexed) return {indexed_backward(call, first)};
+    if (call.rule == GradientRule::softmax_stats) return {stats_backward(call, first, second)};
+    at::Tensor of_first, of_second;
+    if (first.defined()) of_first = backward_by(slope_of(call, /*of_second=*/false), first, call);
+    if (uses_second) of_second = backward_by(slope_of(call, /*of_second=*/true), second, call);
+    if (!of_first.defined() || !of_second.defined()) return {of_first.defined() ? of_first : of_second};
+    return {of_first + of_second};
 }
 
 variable_list forward(const GradientCall& call, const at::Tensor& tangent) {
-    switch (call.rule) {
-        case GradientRule::nantotal:
-        case GradientRule::nanmean: {
-            at::Tensor const numbers = in_float(tangent.masked_fill(at::isnan(call.self), 0));
-            at::Tensor total = row_sum(numbers, call);
-            if (call.rule == GradientRule::nanmean) total = total.div(count_of_numbers(call));
-            return {without_lost_dims(total, call).to(call.result_type)};
-        }
-        default: refuse();
+    if (is_flat(call)) return variable_list(1);
+    if (call.rule == GradientRule::indexed) {
+        at::Tensor const chosen = tangent.gather(the_dim(call), with_kept_dims(call.second, call));
+        return {without_lost_dims(chosen, call), at::Tensor()};
     }
+    if (call.rule == GradientRule::softmax_stats) return stats_forward(call, tangent);
+    variable_list tangents{forward_by(slope_of(call, /*of_second=*/false), tangent, call.result_type, call)};
+    if (!has_second_gradient(call.rule)) return tangents;
+    bool const complex = at::isComplexType(call.self_type);
+    at::ScalarType const type = complex ? at::toComplexType(call.result_type) : call.result_type;
+    tangents.push_back(forward_by(slope_of(call, /*of_second=*/true), tangent, type, call));
+    return tangents;
 }
 
 }  // namespace gpureduce::binding

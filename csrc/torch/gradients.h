@@ -24,7 +24,7 @@ enum class GradientRule : uint8_t {
     extreme,   // amax, amin, max, min: shared by all elements that equal the result
     extremes,  // aminmax, two results, each shared so
     indexed,   // max.dim, min.dim: (value, index), to the element of the index
-    norm,      // parameter: ord, one of 0, 1, 2, inf, -inf
+    norm,      // parameter: ord, any
     variance,  // parameter: correction
     deviation,
     variance_and_mean,   // two results
@@ -45,16 +45,16 @@ constexpr Saves saves_of(GradientRule rule) {
         case GradientRule::nantotal:
         case GradientRule::nanmean:
         case GradientRule::squares:
-        case GradientRule::variance: return {true};
         case GradientRule::product:
+        case GradientRule::variance: return {true};
         case GradientRule::extreme:
         case GradientRule::norm:
         case GradientRule::deviation:
-        case GradientRule::logsumexp:
-        case GradientRule::deviation_and_mean: return {true, true};
+        case GradientRule::logsumexp: return {true, true};
         case GradientRule::variance_and_mean: return {true, false, true};
         case GradientRule::indexed: return {false, false, true};
         case GradientRule::extremes:
+        case GradientRule::deviation_and_mean:
         case GradientRule::softmax_stats: return {true, true, true};
     }
     return {};
