@@ -169,8 +169,7 @@ struct Backward final : Node {
         for_saved(saves, tensors.get(), [&](SavedVariable& tensor, bool) { saved.after(tensor); });
         auto const outputs = torch::dynamo::autograd::get_input_metadata(next_edges());
         return compiler->call_function(saved.get_py_compiler(), "apply_functional", name(), gradients,
-                                       std::move(packed),
-                                       IValuePacker<std::decay_t<decltype(outputs)>>::pack(outputs));
+                                       std::move(packed), IValuePacker<std::decay_t<decltype(outputs)>>::pack(outputs));
     }
 };
 
@@ -221,7 +220,7 @@ variable_list forward_of(const Call& call, const at::Tensor& tangent, const at::
 }
 
 struct Autograd {
-    static constexpr bool composes = true;
+    static constexpr bool composes = false;
     template <size_t Row>
     static ResultOf<Row> run(c10::DispatchKeySet keys, const Call& call) {
         c10::DispatchKeySet const below = keys & c10::after_autograd_keyset;

@@ -29,8 +29,7 @@ at::Tensor as_lost(const at::Tensor& kept, const Call& call) {
     return lost.empty() ? kept : kept.squeeze(lost);
 }
 
-// (sum |x|^p)^(1/p), of |x| divided by its greatest, or for p < 0 by its least, so that nothing overflows on the way. The
-// divisor counts as a constant: the norm does not depend on it.
+// (sum |x|^p)^(1/p), of |x| divided by its greatest, or for p < 0 by its least, so that nothing overflows on the way.
 at::Tensor any_norm(const Call& call) {
     double const p = call.parameter;
     ResultTypes const types = result_types(call);
@@ -48,8 +47,7 @@ at::Tensor any_norm(const Call& call) {
     if (empty) return sum_of(size, call.dim, call.keepdim).to(types.first);
 
     double const extreme = p < 0 ? -HUGE_VAL : HUGE_VAL;
-    at::Tensor const scale_here = size.detach();
-    at::Tensor scale = dispatch<kNorm>({kOperators[kNorm], scale_here, call.dim, true, {}, {}, extreme});
+    at::Tensor scale = dispatch<kNorm>({kOperators[kNorm], size, call.dim, true, {}, {}, extreme});
     scale = scale.masked_fill(at::logical_or(scale == 0, at::isfinite(scale).logical_not()), 1);
     at::Tensor const ratio = size / scale;
     at::Tensor const zero = ratio == 0;
@@ -75,7 +73,7 @@ std::tuple<at::Tensor, at::Tensor> complex_moments(const Call& call) {
 
 // By the greatest real part, where that is finite.
 at::Tensor complex_logsumexp(const Call& call) {
-    at::Tensor const re = at::real(call.self).detach();
+    at::Tensor const re = at::real(call.self);
     bool reduced[kMaxDims];
     int const dims = check_dims(call, reduced);
     for (int d = 0; d < dims; ++d)

@@ -1,5 +1,5 @@
-// The calls that are made of other operators, of this project and of aten: norms of any order, and complex numbers where the
-// kernels take their parts. They are made above autograd, so they differentiate as what they are made of.
+// The calls that are made of other operators, of this project and of aten, below autograd, which has its own rule for them:
+// norms of any order, and complex numbers where the kernels take their parts.
 #pragma once
 
 #include "operators.h"

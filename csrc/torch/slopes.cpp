@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "reduce.h"
+#include "operators.h"
 
 namespace gpureduce::binding {
 namespace {
@@ -178,7 +178,7 @@ Tensor in_float(const Tensor& tensor) { return is_short(tensor) ? tensor.to(at::
 Tensor row_sum(const Tensor& tensor, const GradientCall& call) {
     auto const dims = reduced_dims(call);
     at::ScalarType const type = is_short(tensor) ? at::kFloat : tensor.scalar_type();
-    return sum_operator().call(tensor, at::IntArrayRef(dims), /*keepdim=*/true, type, std::nullopt);
+    return handle<row_of("sum")>().call(tensor, at::IntArrayRef(dims), /*keepdim=*/true, type, std::nullopt);
 }
 
 Slope slope_of_maximum(const GradientCall& call) {
