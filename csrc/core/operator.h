@@ -21,6 +21,12 @@
 //                            none()              of no element; see_any(local, x, offset) adds to it, in any order
 //                            better(a, b)        of two, in any order
 //                            at(local, base)     Local -> acc
+//   pivoted              looks twice at the elements of a leaf, whose terms are relative to what it saw of all of them. In place
+//                        of load(x) it has
+//                            First, Terms        operators of the same elements, each a sum over the tree of a leaf; Terms has no load
+//                            pivot(first, count) what the terms of a leaf of so many elements are relative to
+//                            term(x, pivot)      element -> Terms::acc
+//                            leaf(pivot, terms, count)   -> acc
 #pragma once
 
 #include <type_traits>
@@ -87,7 +93,7 @@ enum class Coverage : uint8_t { basic, common, every };
 
 template <class E>
 struct OperatorDefaults {
-    static constexpr bool additive = false, order_free = false, indexed = false;
+    static constexpr bool additive = false, order_free = false, indexed = false, pivoted = false, greatest = false;
     static constexpr Coverage coverage = info_of<E>.kind == Kind::real ? Coverage::common : Coverage::basic;
 };
 

@@ -4,7 +4,8 @@
 // Row family (the reduced index moves fastest). A leaf is what one warp reads with kLoads 16-byte loads a lane: lane l and
 // component c take elements  l*C + c + k*32*C,  k = 0..kLoads-1, added in that order; then components fold pairwise
 // (1, 2, 4, ..), then lanes pairwise (1, 2, 4, 8, 16). Column family: a leaf is kColumnLeafRows rows added in order.
-// Above the leaves of either family stands the perfect binary tree by leaf index; missing leaves are the identity.
+// Above the leaves of either family stands the perfect binary tree by leaf index; missing leaves are the identity. The leaf of
+// a pivoted operator is two such sums, of which the second knows the first.
 #pragma once
 
 #include "ops.h"

@@ -69,9 +69,8 @@ struct Columns {
     void even_leaf(const Strip& s, const E* base, int64_t pitch, int64_t index, int below, Sums* level) const {
         constexpr int kLinePacks = 64 / int(kPack * sizeof(E)) > 0 ? 64 / int(kPack * sizeof(E)) : 1;
         auto const add_pack = [&](int p, const E* x) __attribute__((always_inline)) {
-            Sums sums = Pack::first(x, index);
-            for (int r = 1; r < kColumnLeafRows; ++r) Pack::add(sums, x + r * pitch, index + r);
-            push(sums, p, 0, below, level);
+            auto const row = [=](int r) __attribute__((always_inline)) { return x + r * pitch; };
+            push(Pack::leaf(kColumnLeafRows, index, row), p, 0, below, level);
         };
         int p = 0;
         for (; p + kLinePacks < s.packs; p += kLinePacks) {
@@ -93,9 +92,7 @@ struct Columns {
                 for (int c = 0; c < count; ++c) together[c] = load_element(x + c * columns.stride);
                 return static_cast<const E*>(together);
             };
-            Sums sums = Pack::first(pack(0), index);
-            for (int r = 1; r < rows; ++r) Pack::add(sums, pack(r), index + r);
-            push(sums, p, 0, below, level);
+            push(Pack::leaf(rows, index, pack), p, 0, below, level);
         }
     }
     // A leaf of a strip, at the next rows, of which the first has that index.

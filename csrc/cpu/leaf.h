@@ -10,6 +10,20 @@ struct Elements {
     const E* ahead;
 };
 
+// The value of a leaf of `count` elements: sum_of(Sum{}, load) adds them up as Sum does, each through `load`. Pivoted operators
+// look at them twice.
+template <class Op, class SumOf>
+GPUREDUCE_HD typename Op::acc leaf_value(int count, SumOf sum_of) {
+    using E = typename Op::element;
+    if constexpr (Op::pivoted) {
+        using First = typename Op::First;
+        auto const pivot = Op::pivot(sum_of(First{}, [](E x) { return First::load(x); }), count);
+        return Op::leaf(pivot, sum_of(typename Op::Terms{}, [=](E x) { return Op::term(x, pivot); }), count);
+    } else {
+        return sum_of(Op{}, [](E x) { return Op::load(x); });
+    }
+}
+
 // The tree from elements up to a leaf, value by value: for accumulators without vectors.
 template <class Op>
 struct RowLeaf {
@@ -20,20 +34,15 @@ struct RowLeaf {
     static constexpr int kBlock = 1;
 
     // lane[0] = the fold of lane[0] .. lane[width - 1]. In place: an entry is read before it is overwritten.
-    static A fold(A* lane, int width) {
+    template <class Sum>
+    static typename Sum::acc fold(typename Sum::acc* lane, int width) {
         for (int half = width / 2; half >= 1; half /= 2)
-            for (int i = 0; i < half; ++i) lane[i] = Op::combine(lane[2 * i], lane[2 * i + 1]);
+            for (int i = 0; i < half; ++i) lane[i] = Sum::combine(lane[2 * i], lane[2 * i + 1]);
         return lane[0];
     }
 
     static A full(const E* x) {
-        A lane[kWidth];
-        for (int i = 0; i < kWidth; ++i) {
-            A sum = Op::load(x[i]);
-            for (int k = 1; k < kLoads; ++k) sum = Op::combine(sum, Op::load(x[i + k * kWidth]));
-            lane[i] = sum;
-        }
-        return fold(lane, kWidth);
+        return leaf_value<Op>(kElements, [=](auto sum, auto load) { return tree<decltype(sum)>(x, load); });
     }
     template <int Depth, class Next>
     static A node(const Next& next) {
@@ -42,11 +51,27 @@ struct RowLeaf {
 
     static A of(const E* x, int count, const E*) {
         if (count >= kElements) return full(x);
-        A lane[kWidth];
+        return leaf_value<Op>(count, [=](auto sum, auto load) { return tree_of<decltype(sum)>(x, count, load); });
+    }
+
+    // All elements of a leaf, and the first `count`, as the sum that Sum has of them.
+    template <class Sum, class Load>
+    static typename Sum::acc tree(const E* x, Load load) {
+        typename Sum::acc lane[kWidth];
+        for (int i = 0; i < kWidth; ++i) {
+            auto sum = load(x[i]);
+            for (int k = 1; k < kLoads; ++k) sum = Sum::combine(sum, load(x[i + k * kWidth]));
+            lane[i] = sum;
+        }
+        return fold<Sum>(lane, kWidth);
+    }
+    template <class Sum, class Load>
+    static typename Sum::acc tree_of(const E* x, int count, Load load) {
+        typename Sum::acc lane[kWidth];
         int const width = int(next_power_of_two(count < kWidth ? (count > 0 ? count : 1) : kWidth));
-        for (int i = 0; i < width; ++i) lane[i] = i < count ? Op::load(x[i]) : Op::identity();
-        for (int i = kWidth; i < count; ++i) lane[i % kWidth] = Op::combine(lane[i % kWidth], Op::load(x[i]));
-        return fold(lane, width);
+        for (int i = 0; i < width; ++i) lane[i] = i < count ? load(x[i]) : Sum::identity();
+        for (int i = kWidth; i < count; ++i) lane[i % kWidth] = Sum::combine(lane[i % kWidth], load(x[i]));
+        return fold<Sum>(lane, width);
     }
 };
 

@@ -19,13 +19,38 @@ struct ArrayPack {
         else
             return Op::load(x);
     }
-    static Sums first(const E* x, int64_t row) {
+    // The leaf of `rows` rows; pack(r) is where row r is, whose index is row + r.
+    template <class Pack>
+    static Sums leaf(int rows, int64_t row, const Pack& pack) {
         Sums sums;
-        for (int c = 0; c < kColumns; ++c) sums.column[c] = load(x[c], row);
+        if constexpr (Op::pivoted) {
+            using First = typename Op::First;
+            using Terms = typename Op::Terms;
+            using Pivot = decltype(Op::pivot(First::identity(), rows));
+            typename First::acc first[kColumns];
+            typename Terms::acc terms[kColumns];
+            Pivot pivot[kColumns];
+            for (int r = 0; r < rows; ++r) {
+                const E* const x = pack(r);
+                for (int c = 0; c < kColumns; ++c)
+                    first[c] = r == 0 ? First::load(x[c]) : First::combine(first[c], First::load(x[c]));
+            }
+            for (int c = 0; c < kColumns; ++c) pivot[c] = Op::pivot(first[c], rows);
+            for (int r = 0; r < rows; ++r) {
+                const E* const x = pack(r);
+                for (int c = 0; c < kColumns; ++c)
+                    terms[c] = r == 0 ? Op::term(x[c], pivot[c]) : Terms::combine(terms[c], Op::term(x[c], pivot[c]));
+            }
+            for (int c = 0; c < kColumns; ++c) sums.column[c] = Op::leaf(pivot[c], terms[c], rows);
+        } else {
+            const E* const x = pack(0);
+            for (int c = 0; c < kColumns; ++c) sums.column[c] = load(x[c], row);
+            for (int r = 1; r < rows; ++r) {
+                const E* const x = pack(r);
+                for (int c = 0; c < kColumns; ++c) sums.column[c] = Op::combine(sums.column[c], load(x[c], row + r));
+            }
+        }
         return sums;
-    }
-    static void add(Sums& sums, const E* x, int64_t row) {
-        for (int c = 0; c < kColumns; ++c) sums.column[c] = Op::combine(sums.column[c], load(x[c], row));
     }
     static Sums combine(const Sums& lower, const Sums& higher) {
         Sums sums;
@@ -44,8 +69,12 @@ struct VectorPack {
     using Sums = typename Vectors::Sums;
     static constexpr int kColumns = Vectors::kLoadValues;
 
-    static GPUREDUCE_HD Sums first(const E* x, int64_t = 0) { return Vectors::widen(read<Vectors>(x)); }
-    static GPUREDUCE_HD void add(Sums& sums, const E* x, int64_t = 0) { sums = Vectors::add(sums, first(x)); }
+    template <class Pack>
+    static GPUREDUCE_HD Sums leaf(int rows, int64_t, const Pack& pack) {
+        Sums sums = Vectors::widen(read<Vectors>(pack(0)));
+        for (int r = 1; r < rows; ++r) sums = Vectors::add(sums, Vectors::widen(read<Vectors>(pack(r))));
+        return sums;
+    }
     static GPUREDUCE_HD Sums combine(const Sums& lower, const Sums& higher) { return Vectors::add(lower, higher); }
     static GPUREDUCE_HD void to_values(const Sums& sums, A (&values)[kColumns]) { Vectors::to_values(sums, values); }
 };

@@ -34,10 +34,10 @@ struct ColumnArgs {
 };
 
 // V accumulators side by side, folded as one value.
+template <class A>
+inline constexpr size_t own_alignment = (sizeof(A) & (sizeof(A) - 1)) == 0 ? sizeof(A) : alignof(A);
 template <class A, int V>
-struct alignas(V * sizeof(A) % kVectorBytes == 0         ? kVectorBytes
-               : (sizeof(A) & (sizeof(A) - 1)) == 0 ? sizeof(A)
-                                                    : alignof(A)) Side {
+struct alignas(V * sizeof(A) % kVectorBytes == 0 ? kVectorBytes : own_alignment<A>) Side {
     A of[V];
 };
 template <class Op, int V>
@@ -92,7 +92,7 @@ struct ColumnReader {
         for (int v = 0; v < V; ++v) {
             if constexpr (std::is_same_v<Cell, int>)
                 sum.of[v] += int(Op::load(row.value[v]));
-            else if constexpr (!Op::indexed)
+            else if constexpr (!Op::indexed && !Op::pivoted)
                 sum.of[v] = Op::combine(sum.of[v], Op::load(row.value[v]));
         }
     }
@@ -157,6 +157,23 @@ struct ColumnReader {
         return cells;
     }
 
+    // A leaf of `count` rows by a pivoted operator; value(r, v) is column v of row r.
+    template <class Value>
+    static __device__ __forceinline__ Cells pivoted_leaf(int count, Value value) {
+        Cells leaf;
+#pragma unroll
+        for (int v = 0; v < V; ++v)
+            leaf.of[v] = look_twice<Op>(count, [&](auto sum, auto load) {
+                using Sum = decltype(sum);
+                auto total = Sum::identity();
+#pragma unroll
+                for (int r = 0; r < kColumnLeafRows; ++r)
+                    if (r < count) total = Sum::combine(total, load(value(r, v)));
+                return total;
+            });
+        return leaf;
+    }
+
     // The next kRows rows, which all exist, folded.
     __device__ __forceinline__ Cells whole(int64_t row) const {
         Loaded rows[kRows];
@@ -172,9 +189,14 @@ struct ColumnReader {
             Cells leaf[kLeaves];
 #pragma unroll
             for (int i = 0; i < kLeaves; ++i) {
-                leaf[i] = none();
+                if constexpr (Op::pivoted) {
+                    leaf[i] = pivoted_leaf(kColumnLeafRows,
+                                           [&](int r, int v) { return rows[i * kColumnLeafRows + r].value[v]; });
+                } else {
+                    leaf[i] = none();
 #pragma unroll
-                for (int r = 0; r < kColumnLeafRows; ++r) add_to(leaf[i], rows[i * kColumnLeafRows + r]);
+                    for (int r = 0; r < kColumnLeafRows; ++r) add_to(leaf[i], rows[i * kColumnLeafRows + r]);
+                }
             }
             return fold_leaves(leaf);
         }
@@ -188,9 +210,18 @@ struct ColumnReader {
             for (int r = 0; r < kColumnLeafRows; ++r) rows[r] = load(row_at(row + r));
             if constexpr (Op::indexed)
                 sum = best_of(rows, row);
+            else if constexpr (Op::pivoted)
+                sum = pivoted_leaf(kColumnLeafRows, [&](int r, int v) { return rows[r].value[v]; });
             else
 #pragma unroll
                 for (int r = 0; r < kColumnLeafRows; ++r) add_to(sum, rows[r]);
+        } else if constexpr (Op::pivoted) {
+            Loaded rows[kColumnLeafRows] = {};
+            int const count = int(max(int64_t(0), args.n - row));
+#pragma unroll
+            for (int r = 0; r < kColumnLeafRows; ++r)
+                if (r < count) rows[r] = load(row_at(row + r));
+            sum = pivoted_leaf(count, [&](int r, int v) { return rows[r].value[v]; });
         } else {
 #pragma unroll 1
             for (; row < args.n; ++row) {

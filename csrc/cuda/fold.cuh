@@ -13,7 +13,8 @@ inline constexpr unsigned kFullWarp = 0xffffffffu;
 // Blocks that must fit an SM: two leave 64 registers a thread, room for two leaves. With that bound the compiler converts
 // float16 before all loads are on their way, so it gets more.
 template <class Op>
-inline constexpr int min_blocks = std::is_same_v<typename Op::element, Half> ? 1 : 2;
+inline constexpr int min_blocks =
+    std::is_same_v<typename Op::element, Half> || (Op::pivoted && sizeof(typename Op::element) != 4) ? 1 : 2;
 
 template <class A>
 struct WordsOf {
@@ -54,6 +55,46 @@ __device__ __forceinline__ typename Op::acc fold_lanes(typename Op::acc value, i
     for (int step = 1; step < kWarp; step *= 2)
         if (step < lanes) value = Op::combine(value, shuffle_xor(value, step));
     return value;
+}
+
+// Element -> accumulator: an operator's own way, and that of a pivoted one whose pivot is known.
+template <class Op>
+struct OwnLoad {
+    __device__ __forceinline__ typename Op::acc operator()(typename Op::element x) const { return Op::load(x); }
+};
+template <class Op>
+struct TermLoad {
+    decltype(Op::pivot(Op::First::identity(), 0)) pivot;
+    __device__ __forceinline__ typename Op::Terms::acc operator()(typename Op::element x) const {
+        return Op::term(x, pivot);
+    }
+};
+
+// Two floats of 16 bits at once: the greater ones, NaN if one is.
+template <class E>
+__device__ __forceinline__ unsigned greater_pair(unsigned a, unsigned b) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    unsigned c;
+    if constexpr (std::is_same_v<E, Half>)
+        asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(c) : "r"(a), "r"(b));
+    else
+        asm("max.NaN.bf16x2 %0, %1, %2;" : "=r"(c) : "r"(a), "r"(b));
+    return c;
+#else
+    auto const first = [](unsigned x, unsigned y) {
+        float const u = to_float(E{uint16_t(x)}), v = to_float(E{uint16_t(y)});
+        return v > u || v != v ? y : x;
+    };
+    return first(a & 0xffff, b & 0xffff) | first(a >> 16, b >> 16) << 16;
+#endif
+}
+
+// The value of `count` elements by a pivoted operator: sum_of(Sum{}, load) gives their sum as Sum, First or Terms, has it.
+template <class Op, class SumOf>
+__device__ __forceinline__ typename Op::acc look_twice(int count, SumOf sum_of) {
+    using First = typename Op::First;
+    auto const pivot = Op::pivot(sum_of(First{}, OwnLoad<First>{}), count);
+    return Op::leaf(pivot, sum_of(typename Op::Terms{}, TermLoad<Op>{pivot}), count);
 }
 
 // Integers of one or two bytes add to 32 bits, a word of them at a time and in any order. A lane adds at most 256 of them

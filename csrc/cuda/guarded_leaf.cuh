@@ -32,25 +32,26 @@ __device__ __forceinline__ Sums<Op> no_sums() {
     }
 }
 // Component c, `offset` elements behind this lane's first.
-template <class Op>
-__device__ __forceinline__ void add_component(Sums<Op>& sum, int c, int offset, typename Op::element value) {
+template <class Op, class Load>
+__device__ __forceinline__ void add_component(Sums<Op>& sum, int c, int offset, typename Op::element value, Load load) {
     if constexpr (Op::indexed)
         Op::see_any(sum, value, offset);
     else if constexpr (Op::order_free)
-        sum = join<Op>(sum, RowPart<Op>(Op::load(value)));
+        sum = join<Op>(sum, RowPart<Op>(load(value)));
     else
-        sum.of[c] = Op::combine(sum.of[c], Op::load(value));
+        sum.of[c] = Op::combine(sum.of[c], load(value));
 }
 // The first `count` elements of a pack, `offset` elements behind this lane's first.
-template <class Op>
-__device__ __forceinline__ void add_pack(Sums<Op>& sum, const Pack<typename Op::element>& pack, int count, int offset) {
+template <class Op, class Load>
+__device__ __forceinline__ void add_pack(Sums<Op>& sum, const Pack<typename Op::element>& pack, int count, int offset,
+                                         Load load) {
     using E = typename Op::element;
     if constexpr (adds_words<Op>) {
         sum = add_words<E>(sum, select_bits(bytes_below(count * int(sizeof(E))), bit_cast<uint4>(pack), uint4{}));
     } else {
 #pragma unroll
         for (int c = 0; c < components<E>; ++c)
-            if (c < count) add_component<Op>(sum, c, offset + c, pack.value[c]);
+            if (c < count) add_component<Op>(sum, c, offset + c, pack.value[c], load);
     }
 }
 template <class Op>
@@ -64,8 +65,8 @@ __device__ __forceinline__ auto total_of(Sums<Op>& sum) {
 }
 
 // Aligned packs: the whole ones together, then the one in which the row ends.
-template <class Op, class Reader>
-__device__ __forceinline__ auto guarded_packs(const Reader& row, int64_t e) {
+template <class Op, class Reader, class Load>
+__device__ __forceinline__ auto guarded_packs(const Reader& row, int64_t e, Load load) {
     using E = typename Op::element;
     int64_t const n = row.args.n;
     int64_t const fitting = (n - e - components<E> + Reader::kStep) / Reader::kStep;
@@ -82,8 +83,9 @@ __device__ __forceinline__ auto guarded_packs(const Reader& row, int64_t e) {
         sum = int(lane_sum<Op>(packs));  // what was not read is zero
     else
 #pragma unroll
-        for (int k = 0; k < kLoads; ++k) add_pack<Op>(sum, as_pack<E>(packs.words[k]), k < whole ? components<E> : 0, k * Reader::kStep);
-    if (ends_here) add_pack<Op>(sum, end, int(n - behind), whole * Reader::kStep);
+        for (int k = 0; k < kLoads; ++k)
+            add_pack<Op>(sum, as_pack<E>(packs.words[k]), k < whole ? components<E> : 0, k * Reader::kStep, load);
+    if (ends_here) add_pack<Op>(sum, end, int(n - behind), whole * Reader::kStep, load);
     return total_of<Op>(sum);
 }
 
@@ -108,12 +110,12 @@ struct WholePacks {
             words[k] = load_vector_if(mine[k], row.address(e + k * Reader::kStep));
         }
     }
-    __device__ __forceinline__ RowPart<Op> sum() const { return whole_sum<Op, false>(words, mine, 0); }
+    __device__ __forceinline__ RowPart<Op> sum() const { return whole_sum<Op, false>(words, mine, 0, OwnLoad<Op>{}); }
 };
 
 // Elements side by side, those of wide types all together.
-template <class Op, class Reader>
-__device__ __forceinline__ auto guarded_elements(const Reader& row, int64_t e) {
+template <class Op, class Reader, class Load>
+__device__ __forceinline__ auto guarded_elements(const Reader& row, int64_t e, Load load) {
     using E = typename Op::element;
     constexpr int kAtOnce = sizeof(E) >= 4 ? kLoads : 1;
     Sums<Op> sum = no_sums<Op>();
@@ -127,7 +129,7 @@ __device__ __forceinline__ auto guarded_elements(const Reader& row, int64_t e) {
             if (first + c * kLanes < count) value[c] = load_element(row.address(e + first + c * kLanes));
 #pragma unroll
         for (int c = 0; c < components<E>; ++c)
-            if (first + c * kLanes < count) add_component<Op>(sum, c, first + c * kLanes, value[c]);
+            if (first + c * kLanes < count) add_component<Op>(sum, c, first + c * kLanes, value[c], load);
     }
     if constexpr (Op::order_free && !Op::indexed)
         return typename Op::acc(sum);
@@ -136,8 +138,8 @@ __device__ __forceinline__ auto guarded_elements(const Reader& row, int64_t e) {
 }
 
 // Packs that may have to be put together element by element, one after the other.
-template <class Op, class Reader>
-__device__ __forceinline__ auto guarded_gather(const Reader& row, int64_t e) {
+template <class Op, class Reader, class Load>
+__device__ __forceinline__ auto guarded_gather(const Reader& row, int64_t e, Load load) {
     using E = typename Op::element;
     int64_t const n = row.args.n;
     Sums<Op> sum = no_sums<Op>();
@@ -145,22 +147,34 @@ __device__ __forceinline__ auto guarded_gather(const Reader& row, int64_t e) {
     for (int k = 0; k < kLoads && e < n; ++k, e += Reader::kStep) {
         auto const from = row.source(e);
         Pack<E> const pack = row.inside(from) ? from.template pack<E>(from.fetch()) : row.read_elements(e);
-        add_pack<Op>(sum, pack, int(min(n - e, int64_t(components<E>))), k * Reader::kStep);
+        add_pack<Op>(sum, pack, int(min(n - e, int64_t(components<E>))), k * Reader::kStep, load);
     }
     return total_of<Op>(sum);
 }
 
 // As lane_sum of what is read of a plain leaf.
-template <class Op, class Reader>
-__device__ __forceinline__ auto guarded_lane_sum(const Reader& row, int64_t leaf) {
+template <class Op, class Reader, class Load = OwnLoad<Op>>
+__device__ __forceinline__ auto guarded_lane_sum(const Reader& row, int64_t leaf, Load load = {}) {
     int64_t const first = leaf * Reader::kLeaf;
     int const lane = threadIdx.x % kWarp;
     if constexpr (Reader::loader == Loader::strided || Reader::loader == Loader::unaligned)
-        return guarded_elements<Op>(row, first + lane);
+        return guarded_elements<Op>(row, first + lane, load);
     else if constexpr (Reader::loader == Loader::gather)
-        return guarded_gather<Op>(row, first + lane * components<typename Op::element>);
+        return guarded_gather<Op>(row, first + lane * components<typename Op::element>, load);
     else
-        return guarded_packs<Op>(row, first + lane * components<typename Op::element>);
+        return guarded_packs<Op>(row, first + lane * components<typename Op::element>, load);
+}
+// The same, or of a pivoted operator the value of the leaf.
+template <class Op, class Reader>
+__device__ __forceinline__ auto guarded_sum(const Reader& row, int64_t leaf) {
+    if constexpr (Op::pivoted)
+        return look_twice<Op>(int(min(row.args.n - leaf * Reader::kLeaf, int64_t(Reader::kLeaf))),
+                              [&](auto sum, auto load) {
+                                  using Sum = decltype(sum);
+                                  return fold_leaf<Sum>(guarded_lane_sum<Sum>(row, leaf, load));
+                              });
+    else
+        return guarded_lane_sum<Op>(row, leaf);
 }
 
 }  // namespace gpureduce::cuda

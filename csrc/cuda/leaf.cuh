@@ -13,16 +13,15 @@ struct Spread {
 };
 
 // Component by component, over the loads.
-template <class Op>
-__device__ __forceinline__ Spread<Op> sum_of_loads(const Packs& packs) {
+template <class Op, class Load>
+__device__ __forceinline__ Spread<Op> sum_of_loads(const Packs& packs, Load load) {
     using E = typename Op::element;
     Spread<Op> sum;
 #pragma unroll
     for (int c = 0; c < components<E>; ++c) {
-        sum.of[c] = Op::load(as_pack<E>(packs.words[0]).value[c]);
+        sum.of[c] = load(as_pack<E>(packs.words[0]).value[c]);
 #pragma unroll
-        for (int k = 1; k < kLoads; ++k)
-            sum.of[c] = Op::combine(sum.of[c], Op::load(as_pack<E>(packs.words[k]).value[c]));
+        for (int k = 1; k < kLoads; ++k) sum.of[c] = Op::combine(sum.of[c], load(as_pack<E>(packs.words[k]).value[c]));
     }
     return sum;
 }
@@ -49,8 +48,8 @@ __device__ __forceinline__ void shift_down(Spread<Op>& sum, int by) {
 }
 
 // For indexed operators, the best element and its offset from the lane's first.
-template <class Op>
-__device__ __forceinline__ auto lane_sum(const Packs& packs) {
+template <class Op, class Load = OwnLoad<Op>>
+__device__ __forceinline__ auto lane_sum(const Packs& packs, Load load = {}) {
     using E = typename Op::element;
     if constexpr (Op::indexed) {
         auto best = Op::first(as_pack<E>(packs.words[0]).value[0], 0);
@@ -60,29 +59,35 @@ __device__ __forceinline__ auto lane_sum(const Packs& packs) {
             for (int c = 0; c < components<E>; ++c)
                 if (k + c > 0) Op::see(best, as_pack<E>(packs.words[k]).value[c], k * kLanes * components<E> + c);
         return best;
+    } else if constexpr (Op::greatest && sizeof(E) == 2) {
+        unsigned pair = packs.words[0].x;
+#pragma unroll
+        for (uint4 words : packs.words)
+            for (unsigned word : {words.x, words.y, words.z, words.w}) pair = greater_pair<E>(pair, word);
+        return Op::combine(load(E{uint16_t(pair)}), load(E{uint16_t(pair >> 16)}));
     } else if constexpr (adds_words<Op>) {
         int total = 0;
 #pragma unroll
         for (int k = 0; k < kLoads; ++k) total = add_words<typename Op::element>(total, packs.words[k]);
         return typename Op::acc(total);
     } else {
-        auto sum = sum_of_loads<Op>(packs);
+        auto sum = sum_of_loads<Op>(packs, load);
         return fold_pairwise<Op>(sum.of);
     }
 }
 // The loads are added before anything moves, so that what moves is a quarter of what was read.
-template <class Op>
-__device__ __forceinline__ typename Op::acc lane_sum(const ShiftedPacks& packs) {
+template <class Op, class Load = OwnLoad<Op>>
+__device__ __forceinline__ typename Op::acc lane_sum(const ShiftedPacks& packs, Load load = {}) {
     if constexpr (Op::order_free) {
         return lane_sum<Op>(static_cast<const Packs&>(packs));
     } else {
-        auto sum = sum_of_loads<Op>(packs);
+        auto sum = sum_of_loads<Op>(packs, load);
         shift_down<Op>(sum, packs.by);
         return fold_pairwise<Op>(sum.of);
     }
 }
-template <class Op>
-__device__ __forceinline__ auto lane_sum(const Elements<typename Op::element>& elements) {
+template <class Op, class Load = OwnLoad<Op>>
+__device__ __forceinline__ auto lane_sum(const Elements<typename Op::element>& elements, Load load = {}) {
     constexpr int kComponents = components<typename Op::element>;
     if constexpr (Op::indexed) {
         auto best = Op::first(elements.value[0], 0);
@@ -98,10 +103,10 @@ __device__ __forceinline__ auto lane_sum(const Elements<typename Op::element>& e
         Spread<Op> sum;
 #pragma unroll
         for (int c = 0; c < kComponents; ++c) {
-            sum.of[c] = Op::load(elements.value[c]);
+            sum.of[c] = load(elements.value[c]);
 #pragma unroll
             for (int k = 1; k < kLoads; ++k)
-                sum.of[c] = Op::combine(sum.of[c], Op::load(elements.value[c + k * kComponents]));
+                sum.of[c] = Op::combine(sum.of[c], load(elements.value[c + k * kComponents]));
         }
         return sum;
     }

@@ -21,8 +21,19 @@ __device__ __forceinline__ void for_each_leaf(const Reader& row, int64_t first, 
     int const end = int(max(int64_t(begin), min(int64_t(leaves), plain.last - first)));
     auto const tile = row.from_leaf(first);
     A all = Op::identity();
+    auto const reduced = [](const auto& read) {
+        if constexpr (Op::pivoted)
+            return look_twice<Op>(Reader::kLeaf, [&](auto sum, auto load) {
+                using Sum = decltype(sum);
+                return fold_leaf<Sum>(lane_sum<Sum>(read, load));
+            });
+        else
+            return lane_sum<Op>(read);
+    };
     auto const deliver = [&](int i, auto sum) {
-        if constexpr (Op::indexed)
+        if constexpr (Op::pivoted)
+            take(i, sum);
+        else if constexpr (Op::indexed)
             all = Op::combine(all, Op::at(sum, (first + i) * Reader::kLeaf + Reader::lane_first()));
         else if constexpr (Op::order_free)
             all = Op::combine(all, sum);
@@ -33,14 +44,14 @@ __device__ __forceinline__ void for_each_leaf(const Reader& row, int64_t first, 
 #pragma unroll 1
     for (; kInFlight == 2 && i + workers < end; i += 2 * workers) {
         auto const read = tile.read_leaf(i), next = tile.read_leaf(i + workers);
-        auto const sum = lane_sum<Op>(read);
-        auto const other = lane_sum<Op>(next);
+        auto const sum = reduced(read);
+        auto const other = reduced(next);
         deliver(i, sum);
         deliver(i + workers, other);
     }
     int rest = end;  // first of the leaves that are not done yet
-    constexpr bool kNarrow = sizeof(A) <= 8 && !Op::indexed &&
-                             (Op::order_free || sizeof(Spread<Op>) <= 32);  // others spill
+    constexpr bool kNarrow =
+        sizeof(A) <= 8 && !Op::indexed && !Op::pivoted && (Op::order_free || sizeof(Spread<Op>) <= 32);  // others spill
     if constexpr (WithLast && kInFlight == 2 && kNarrow && ends_in_packs<Reader>) {
         // If the row ends in a whole pack.
         if (i < end && i + workers == end && end < leaves && ends_whole(row)) {
@@ -54,14 +65,14 @@ __device__ __forceinline__ void for_each_leaf(const Reader& row, int64_t first, 
         }
     }
     if constexpr (kInFlight == 2)
-        if (i < end) deliver(i, lane_sum<Op>(tile.read_leaf(i)));
+        if (i < end) deliver(i, reduced(tile.read_leaf(i)));
     if constexpr (kInFlight == 1)
 #pragma unroll 1
-        for (; i < end; i += workers) deliver(i, lane_sum<Op>(tile.read_leaf(i)));
+        for (; i < end; i += workers) deliver(i, reduced(tile.read_leaf(i)));
     if (begin > 0 || rest < leaves) {
 #pragma unroll 1
         for (i = worker; i < leaves; i += workers)
-            if (i < begin || i >= rest) deliver(i, guarded_lane_sum<Op>(row, first + i));
+            if (i < begin || i >= rest) deliver(i, guarded_sum<Op>(row, first + i));
     }
     if constexpr (Op::order_free) take(0, all);
 }

@@ -40,8 +40,8 @@ struct RowShare {
 };
 
 // What one lane contributes to a row: the first `count` elements of its pack, whose first is element `first` of the row.
-template <class Op>
-__device__ __forceinline__ RowPart<Op> pack_sum(uint4 words, int count, int first) {
+template <class Op, class Load>
+__device__ __forceinline__ RowPart<Op> pack_sum(uint4 words, int count, int first, Load load) {
     using E = typename Op::element;
     if constexpr (Op::indexed) {
         Pack<E> const pack = as_pack<E>(words);
@@ -56,7 +56,7 @@ __device__ __forceinline__ RowPart<Op> pack_sum(uint4 words, int count, int firs
         Pack<E> const pack = as_pack<E>(words);
         typename Op::acc sum[components<E>];
 #pragma unroll
-        for (int c = 0; c < components<E>; ++c) sum[c] = c < count ? Op::load(pack.value[c]) : Op::identity();
+        for (int c = 0; c < components<E>; ++c) sum[c] = c < count ? load(pack.value[c]) : Op::identity();
         auto const total = fold_pairwise<Op>(sum);
         return count > 0 ? total : Op::identity();
     }
@@ -68,6 +68,27 @@ __device__ __forceinline__ typename Op::result finished(RowPart<Op> part, const 
         return Op::finish(Op::at(part, 0), ending);
     else
         return Op::finish(part, ending);
+}
+
+// Rows of `count` elements by a group of lanes; sum_of(Sum{}, i, load) is what this lane has of row i.
+template <class Op, int Rows, class SumOf>
+__device__ __forceinline__ void reduce_rows(RowPart<Op> (&part)[Rows], int lanes, int count, SumOf sum_of) {
+    if constexpr (Op::pivoted) {
+        using First = typename Op::First;
+        using Terms = typename Op::Terms;
+        typename First::acc first[Rows];
+        reduce_rows<First>(first, lanes, count, sum_of);
+        typename Terms::acc terms[Rows];
+#pragma unroll
+        for (int i = 0; i < Rows; ++i) terms[i] = sum_of(Terms{}, i, TermLoad<Op>{Op::pivot(first[i], count)});
+        fold_rows<Terms>(terms, lanes);
+#pragma unroll
+        for (int i = 0; i < Rows; ++i) part[i] = Op::leaf(Op::pivot(first[i], count), terms[i], count);
+    } else {
+#pragma unroll
+        for (int i = 0; i < Rows; ++i) part[i] = sum_of(Op{}, i, OwnLoad<Op>{});
+        fold_rows<Op>(part, lanes);
+    }
 }
 
 template <class Op, Loader L, int Rows>
@@ -103,9 +124,9 @@ __global__ void __launch_bounds__(kMaxThreads, short_blocks<Op>)
         address += share.step * stride;
     }
     RowPart<Op> part[kRows];
-#pragma unroll
-    for (int i = 0; i < kRows; ++i) part[i] = whole_sum<Op, (Loads > 1)>(words[i], mine, e);
-    fold_rows<Op>(part, 1 << lanes_log2);
+    reduce_rows<Op>(part, 1 << lanes_log2, int(args.row.n), [&](auto sum, int i, auto load) {
+        return whole_sum<decltype(sum), (Loads > 1)>(words[i], mine, e, load);
+    });
     store_rows<Op>(args, share, part);
 }
 
@@ -141,9 +162,8 @@ __global__ void __launch_bounds__(kMaxThreads, short_blocks<Op>)
         if (!inside[i] && share.has(i) && count > 0) words[i] = bit_cast<uint4>(reader.read_elements(e));
     }
     RowPart<Op> part[kRows];
-#pragma unroll
-    for (int i = 0; i < kRows; ++i) part[i] = pack_sum<Op>(words[i], count, e);
-    fold_rows<Op>(part, 1 << args.lanes_log2);
+    reduce_rows<Op>(part, 1 << args.lanes_log2, int(args.row.n),
+                    [&](auto sum, int i, auto load) { return pack_sum<decltype(sum)>(words[i], count, e, load); });
     store_rows<Op>(args, share, part);
 }
 

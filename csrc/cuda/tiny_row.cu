@@ -22,7 +22,8 @@ __global__ void __launch_bounds__(Warps* kWarp)
         mine[k] = first_byte + k * kLanes * kVectorBytes < bytes;
         words[k] = load_vector_if(mine[k], in + first_byte + k * kLanes * kVectorBytes);
     }
-    RowPart<Op> value[1] = {whole_sum<Op, false>(words, mine, first_byte / int(sizeof(typename Op::element)))};
+    RowPart<Op> value[1] = {
+        whole_sum<Op, false>(words, mine, first_byte / int(sizeof(typename Op::element)), OwnLoad<Op>{})};
     fold_rows<Op>(value, kWarp);
     if constexpr (Warps > 1) {
         __shared__ __align__(kVectorBytes) RowPart<Op> leaf[Warps];

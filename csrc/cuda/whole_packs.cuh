@@ -7,9 +7,9 @@ namespace gpureduce::cuda {
 
 // Those of its packs that are `mine`, with First the first in any case; integers were read as zeros where they are not.
 // The first element of the first pack is element `first` of the row.
-template <class Op, bool First, int Loads>
-__device__ __forceinline__ RowPart<Op> whole_sum(const uint4 (&words)[Loads], const bool (&mine)[Loads],
-                                                 int first) {
+template <class Op, bool First, int Loads, class Load>
+__device__ __forceinline__ RowPart<Op> whole_sum(const uint4 (&words)[Loads], const bool (&mine)[Loads], int first,
+                                                 Load load) {
     using E = typename Op::element;
     if constexpr (Op::indexed) {
         auto best = Op::none();
@@ -28,10 +28,10 @@ __device__ __forceinline__ RowPart<Op> whole_sum(const uint4 (&words)[Loads], co
         typename Op::acc sum[components<E>];
 #pragma unroll
         for (int c = 0; c < components<E>; ++c) {
-            sum[c] = Op::load(as_pack<E>(words[0]).value[c]);
+            sum[c] = load(as_pack<E>(words[0]).value[c]);
 #pragma unroll
             for (int k = 1; k < Loads; ++k)
-                if (mine[k]) sum[c] = Op::combine(sum[c], Op::load(as_pack<E>(words[k]).value[c]));
+                if (mine[k]) sum[c] = Op::combine(sum[c], load(as_pack<E>(words[k]).value[c]));
         }
         auto const total = fold_pairwise<Op>(sum);
         return First || mine[0] ? total : Op::identity();
