@@ -77,6 +77,11 @@ GPUREDUCE_HD SplitExp<T> split_exp(T x) {
     return {fma(fma(C::q(r), r, T(1)), r, T(1)), shifted};
 }
 
+template <class T>
+GPUREDUCE_HD T power_of_two(typename ExpConstants<T>::Bits n) {
+    return bit_cast<T>((n + (sizeof(T) == 4 ? 127 : 1023)) << ExpConstants<T>::mantissa_bits);
+}
+
 // Every x; subnormal results are rounded once more.
 template <class T>
 GPUREDUCE_HD T exponential(T x) {
@@ -85,8 +90,7 @@ GPUREDUCE_HD T exponential(T x) {
     T const inside = x < C::least ? C::least : x > C::greatest ? C::greatest : x;
     auto const split = split_exp(inside);
     Bits const n = bit_cast<Bits>(split.shifted) - bit_cast<Bits>(C::shifter), half = n >> 1;
-    auto const power = [](Bits n) { return bit_cast<T>(Bits((n + (sizeof(T) == 4 ? 127 : 1023)) << C::mantissa_bits)); };
-    return x == x ? split.mantissa * power(half) * power(n - half) : x;
+    return x == x ? split.mantissa * power_of_two<T>(half) * power_of_two<T>(n - half) : x;
 }
 
 // e^x for x <= 0, with the bits of exponential as long as it is normal; below, and of NaN, the least of those: what a sum
@@ -99,6 +103,22 @@ GPUREDUCE_HD T decay(T x) {
     using Unsigned = std::make_unsigned_t<Bits>;
     Unsigned const n = bit_cast<Unsigned>(split.shifted) << C::mantissa_bits;
     return bit_cast<T>(Unsigned(bit_cast<Unsigned>(split.mantissa) + n));
+}
+
+// The same to 2 * 10^-7, + |x| * 4 * 10^-8, of its value, in fewer steps: for sums over elements of 16 bits, which are far from
+// being so exact. exp(0) is 1.
+GPUREDUCE_HD float brief_decay(float x) {
+    using C = ExpConstants<float>;
+    float const inside = x > C::least_normal ? x : C::least_normal;
+    float const shifted = fma(inside, C::per_ln2, C::shifter), n = shifted - C::shifter;
+    float const f = fma(inside, C::per_ln2, -n);
+    float p = 0x1.5bb928p-10f;
+    p = fma(p, f, 0x1.3ceb6cp-7f);
+    p = fma(p, f, 0x1.c6b75ap-5f);
+    p = fma(p, f, 0x1.ebf9bap-3f);
+    p = fma(p, f, 0x1.62e42ap-1f);
+    p = fma(p, f, 1.0f);
+    return bit_cast<float>(bit_cast<uint32_t>(p) + (bit_cast<uint32_t>(shifted) << C::mantissa_bits));
 }
 
 // log(x) = k ln 2 + log(1 + f), with 1 + f in [sqrt(1/2), sqrt(2)) and log(1 + f) = f - f^2 / 2 + s (f^2 / 2 + R(s^2)),

@@ -1,4 +1,4 @@
-// The engine for AVX2 and F16C (no fma: a contraction would change bits).
+// The engine for AVX2, F16C and FMA, which only a written fma() uses: -ffp-contract=off.
 #pragma once
 
 #include <cstdlib>
@@ -10,10 +10,10 @@
 
 #if defined(__x86_64__)
 #if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2,f16c"))), apply_to = function)
+#pragma clang attribute push(__attribute__((target("avx2,f16c,fma"))), apply_to = function)
 #else
 #pragma GCC push_options
-#pragma GCC target("avx2,f16c")
+#pragma GCC target("avx2,f16c,fma")
 #endif
 namespace gpureduce::cpu::avx2 {
 inline constexpr int kSimdBytes = 32;
