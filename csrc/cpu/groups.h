@@ -20,6 +20,12 @@ Run sums_baseline, sums_avx2;
 Run extremes_baseline, extremes_avx2;
 Run args_baseline, args_avx2;
 Run nonzero_baseline, nonzero_avx2;
+Run nansums_baseline, nansums_avx2;
+Run squares_baseline, squares_avx2;
+Run magnitudes_baseline, magnitudes_avx2;
+Run products_baseline, products_avx2;
+Run moments_baseline, moments_avx2;
+Run exponentials_baseline, exponentials_avx2;
 
 // Whether this machine has what the avx2 entries need.
 bool has_avx2();

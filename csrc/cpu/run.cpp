@@ -6,7 +6,8 @@ namespace gpureduce::cpu {
 
 bool has_avx2() {
 #if defined(__x86_64__)
-    static bool const has = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
+    static bool const has =
+        __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c") && __builtin_cpu_supports("fma");
     return has;
 #else
     return false;
@@ -31,8 +32,14 @@ bool run(const Problem& problem, const void* in, void* out, void* second, int th
         case OpId::argmin:
         case OpId::argmax: return run_group(args_baseline, args_avx2, task);
         case OpId::nonzero: return run_group(nonzero_baseline, nonzero_avx2, task);
-        default: return false;
+        case OpId::nansum: return run_group(nansums_baseline, nansums_avx2, task);
+        case OpId::squares: return run_group(squares_baseline, squares_avx2, task);
+        case OpId::magnitudes: return run_group(magnitudes_baseline, magnitudes_avx2, task);
+        case OpId::product: return run_group(products_baseline, products_avx2, task);
+        case OpId::moments: return run_group(moments_baseline, moments_avx2, task);
+        case OpId::exponentials: return run_group(exponentials_baseline, exponentials_avx2, task);
     }
+    return false;
 }
 
 bool run_list_norm(const ListProblem& problem, int threads, const ParallelFor& parallel_for, double& norm) {

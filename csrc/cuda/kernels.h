@@ -17,5 +17,11 @@ cudaError_t run_column(const Problem& problem, const Plan& plan, const Buffers& 
 cudaError_t run_extremes(const Problem& problem, const Plan& plan, const Buffers& buffers);
 cudaError_t run_args(const Problem& problem, const Plan& plan, const Buffers& buffers);
 cudaError_t run_nonzero(const Problem& problem, const Plan& plan, const Buffers& buffers);
+cudaError_t run_nansums(const Problem& problem, const Plan& plan, const Buffers& buffers);
+cudaError_t run_squares(const Problem& problem, const Plan& plan, const Buffers& buffers);
+cudaError_t run_magnitudes(const Problem& problem, const Plan& plan, const Buffers& buffers);
+cudaError_t run_products(const Problem& problem, const Plan& plan, const Buffers& buffers);
+cudaError_t run_moments(const Problem& problem, const Plan& plan, const Buffers& buffers);
+cudaError_t run_exponentials(const Problem& problem, const Plan& plan, const Buffers& buffers);
 
 }  // namespace gpureduce::cuda
