@@ -7,9 +7,30 @@ namespace {
 
 Kernel same_type(OpId op, DType in) { return {in, {op, in, Accumulate::native}}; }
 
+constexpr int part_bytes(DTypeInfo type) { return type.kind == Kind::complex ? type.bytes / 2 : type.bytes; }
+
+constexpr bool widens_exactly(DTypeInfo from, DTypeInfo to) {
+    if (from.id == to.id) return true;
+    if (to.kind == Kind::integer || (from.kind == Kind::complex && to.kind == Kind::real)) return false;
+    return part_bytes(to) >= 4 && part_bytes(from) <= part_bytes(to);
+}
+
+// What adds up in a type that the call may choose. Narrowing converts element by element, as torch does.
 Kernel additive(OpId op, DType in, DType out, Accumulate requested) {
-    Resolved const how = resolve_sum(in, out, requested);
-    return {how.load_as, {op, how.load_as, how.accumulate}};
+    DTypeInfo const from = dtype_info(in), to = dtype_info(out);
+    if (from.kind == Kind::integer) {
+        // The integer sum is exact and rounded once, except for int64, whose float sums need a float accumulator.
+        if (to.id == DType::boolean) return {to.id, {op, to.id, Accumulate::native}};
+        bool const rounds = from.id == DType::int64 && to.kind != Kind::integer;
+        return {in, {op, in, rounds ? Accumulate::float64 : Accumulate::native}};
+    }
+    if (!widens_exactly(from, to)) return additive(op, out, out, requested);
+    if (part_bytes(from) == 8) {
+        // Doubles have no wider accumulator, but a second kind of squares, which do not overflow.
+        bool const kept = requested == Accumulate::compensated || op == OpId::squares;
+        return {in, {op, in, kept ? requested : Accumulate::native}};
+    }
+    return {in, {op, in, part_bytes(to) == 8 ? Accumulate::float64 : requested}};
 }
 
 // The result is real.
@@ -53,7 +74,15 @@ Kernel resolve(OpId op, Form form, DType in, DType out, Accumulate requested) {
             return no_nan ? additive(OpId::sum, kernel.load_as, out, requested) : kernel;
         }
         case OpId::squares:
-        case OpId::magnitudes: return magnitudes(op, in, out, requested);
+            if (in == DType::boolean && dtype_info(out).kind == Kind::integer)
+                return additive(OpId::sum, in, out, requested);
+            return magnitudes(op, in, out, requested);
+        case OpId::magnitudes: {
+            Kernel const kernel = magnitudes(op, in, out, Accumulate::native);
+            if (kernel.key.accumulate == Accumulate::native) return kernel;
+            bool const complex = dtype_info(kernel.load_as).kind == Kind::complex;
+            return same_type(op, complex ? DType::complex128 : DType::float64);  // there is no kernel that widens
+        }
         case OpId::product: return product(in, out);
         case OpId::nonzero:
             // Of bytes, a sum of truths.
