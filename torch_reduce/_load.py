@@ -49,8 +49,8 @@ def load_library() -> None:
 def direct_class(packet: OpOverloadPacket) -> type[OpOverloadPacket]:
     """A class of packets whose calls go to the dispatcher directly, if that was built for this Python.
 
-    For operators with sum's signature. Else one whose calls at least spare the packet's frame of Python, which serves operators that take TorchScript
-    classes and does nothing for others.
+    For operators with sum's signature. Else one whose calls at least spare the packet's frame of Python, which serves
+    operators that take TorchScript classes and does nothing for others.
     """
     if json.loads(STAMP.read_text()).get("python") == EXTENSION_SUFFIXES[0]:
         try:

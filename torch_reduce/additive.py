@@ -55,8 +55,8 @@ def nansum(
 ) -> torch.Tensor:
     """The sum over the given dims of the elements that are not NaN: :func:`torch.nansum`.
 
-    Takes and raises what :func:`torch_reduce.sum` does; of integers it is the same. Complex input is a RuntimeError, as for
-    torch. The gradient of a NaN is 0, whatever the result's is.
+    Takes and raises what :func:`torch_reduce.sum` does; of integers it is the same. Complex input is a RuntimeError, as
+    for torch. The gradient of a NaN is 0, whatever the result's is.
     """
     result: torch.Tensor
     if out is not None:
@@ -77,7 +77,8 @@ def nanmean(
 ) -> torch.Tensor:
     """The mean over the given dims of the elements that are not NaN, in one pass: :func:`torch.nanmean`.
 
-    Takes what :func:`mean` does, but input has to be of a real floating point type. NaN where a row has no other elements.
+    Takes what :func:`mean` does, but input has to be of a real floating point type. NaN where a row has no other
+    elements.
     """
     result: torch.Tensor
     if out is not None:
@@ -121,8 +122,8 @@ def prod(
 
     Args:
         input, dim, keepdim, out: as for :func:`torch_reduce.sum`.
-        dtype: the result's type, to which elements are converted first. By default int64 (wrapping) for integers and bool,
-            else the input's. 16-bit floats are multiplied in float32.
+        dtype: the result's type, to which elements are converted first. By default int64 (wrapping) for integers and
+            bool, else the input's. 16-bit floats are multiplied in float32.
 
     Returns:
         The products. The product of no elements is 1.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, overload
+from typing import Any, NamedTuple, overload
 
 import torch
 
@@ -31,8 +31,8 @@ def amax(
 ) -> torch.Tensor:
     """The greatest elements over the given dims: :func:`torch.amax`.
 
-    NaN where a row has one. Of zeros, +0.0 counts as greater than -0.0. The gradient is shared by all elements that equal
-    the result, as torch does.
+    NaN where a row has one. Of zeros, +0.0 counts as greater than -0.0. The gradient is shared by all elements that
+    equal the result, as torch does.
 
     Args:
         input: of any type but complex.
@@ -45,10 +45,7 @@ def amax(
         NotImplementedError: input is complex, or of a type that has no kernel.
     """
     result: torch.Tensor
-    if out is not None:
-        result = _ops.amax.out(input, dim, keepdim, out=out)
-    else:
-        result = _ops.amax(input, dim, keepdim)
+    result = _ops.amax(input, dim, keepdim) if out is None else _ops.amax.out(input, dim, keepdim, out=out)
     return result
 
 
@@ -57,10 +54,7 @@ def amin(
 ) -> torch.Tensor:
     """The least elements over the given dims: :func:`torch.amin`. As :func:`amax` in everything else."""
     result: torch.Tensor
-    if out is not None:
-        result = _ops.amin.out(input, dim, keepdim, out=out)
-    else:
-        result = _ops.amin(input, dim, keepdim)
+    result = _ops.amin(input, dim, keepdim) if out is None else _ops.amin.out(input, dim, keepdim, out=out)
     return result
 
 
@@ -85,8 +79,8 @@ def max(
 ) -> torch.Tensor | Extreme:
     """The greatest of all elements, or over a dim the greatest and their indices in one pass: :func:`torch.max`.
 
-    Of equal elements the first counts; of NaNs the first, too. The gradient goes to the element of the index, and without a
-    dim is shared, as torch does. torch.max of two tensors is :func:`torch.maximum`, and not here.
+    Of equal elements the first counts; of NaNs the first, too. The gradient goes to the element of the index, and
+    without a dim is shared, as torch does. torch.max of two tensors is :func:`torch.maximum`, and not here.
 
     Raises:
         IndexError: dim is out of range or has no elements.
@@ -112,13 +106,14 @@ def min(
     return _by_dim(_ops.min.dim, _ops.min.dim_min, input, dim, keepdim, out)
 
 
-def _whole(op, input, keepdim, out):  # type: ignore[no-untyped-def]
+def _whole(op: Any, input: torch.Tensor, keepdim: bool, out: Any) -> torch.Tensor:
     if keepdim:
         raise TypeError(f"gpureduce::{op.__name__}: keepdim needs a dim")
-    return op(input) if out is None else op.unary_out(input, out=out)
+    result: torch.Tensor = op(input) if out is None else op.unary_out(input, out=out)
+    return result
 
 
-def _by_dim(op, op_out, input, dim, keepdim, out):  # type: ignore[no-untyped-def]
+def _by_dim(op: Any, op_out: Any, input: torch.Tensor, dim: int, keepdim: bool, out: Any) -> Extreme:
     if out is None:
         return Extreme(*op(input, dim, keepdim))
     return Extreme(*op_out(input, dim, keepdim, values=out[0], indices=out[1]))

@@ -22,13 +22,14 @@ def norm(
 ) -> torch.Tensor:
     """The vector norm over the given dims: :func:`torch.linalg.vector_norm`.
 
-    Neither overflows nor underflows on the way: squares of 16- and 32-bit floats are added in float64, of float64 in three
-    ranges (Blue, "A portable Fortran program to find the Euclidean norm of a vector", 1978), and other powers are of
-    elements divided by the greatest.
+    Neither overflows nor underflows on the way: squares of 16- and 32-bit floats are added in float64, of float64 in
+    three ranges (Blue, "A portable Fortran program to find the Euclidean norm of a vector", 1978), and other powers are
+    of elements divided by the greatest.
 
     Args:
         input: floating point or complex.
-        ord: 2, 1, inf, -inf, 0 (the number of elements that are not zero), in one pass each; or any other, made of several.
+        ord: 2, 1, inf, -inf, 0 (the number of elements that are not zero), in one pass each; or any other, made of
+            several.
         dim: the dim or dims; None and an empty sequence mean all, as vector_norm does.
         keepdim, out: as for :func:`torch_reduce.sum`; out has to be of the result's type.
         dtype: input counts as converted to this; it may only widen.
@@ -37,8 +38,8 @@ def norm(
         The norms, real. 0 for no elements.
 
     Raises:
-        RuntimeError: input or dtype is of an integer type, dtype would narrow, ord is complex, or ord is inf or negative
-            and there are no elements.
+        RuntimeError: input or dtype is of an integer type, dtype would narrow, ord is complex, or ord is inf or
+            negative and there are no elements.
         IndexError, NotImplementedError: as :func:`torch_reduce.sum`.
     """
     result: torch.Tensor
@@ -59,8 +60,8 @@ def var(
 ) -> torch.Tensor:
     """The variance over the given dims: :func:`torch.var` with correction.
 
-    In one pass, by merging means and squared distances (Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm
-    for computing sample variances", 1979), never by the difference of squares.
+    In one pass, by merging means and squared distances (Chan, Golub and LeVeque, "Updating formulae and a pairwise
+    algorithm for computing sample variances", 1979), never by the difference of squares.
 
     Args:
         input: floating point or complex.
@@ -70,8 +71,8 @@ def var(
         out: of any type that the result can be cast to.
 
     Returns:
-        The variances, real; of complex input, the sum of those of its parts. NaN or inf, with a warning, where the number of
-        elements is at most correction.
+        The variances, real; of complex input, the sum of those of its parts. NaN or inf, with a warning, where the
+        number of elements is at most correction.
 
     Raises:
         RuntimeError: input is of an integer type; and where :func:`torch_reduce.sum` raises it.

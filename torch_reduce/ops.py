@@ -97,10 +97,11 @@ def explain(
     accumulate: str | None = None,
     op: str = "sum",
 ) -> str:
-    """How :func:`sum`, or another operator of this package, computes a call, as text: the tree, which fixes the bits, and the launch, which does not.
+    """How a call is computed, as text: the tree, which fixes the bits, and the launch, which does not.
 
-    Takes what :func:`sum` takes and raises what it raises; `op` is an operator's name, "max.dim" that of max over a dim.
-    A meta tensor will do. For a tensor that is not on a GPU, the launch shown is the one for a GPU of 132 multiprocessors.
+    Takes what :func:`sum` takes and raises what it raises; a meta tensor will do. `op` is the operator's name, "max.dim"
+    that of max over a dim. For a tensor that is not on a GPU, the launch shown is the one for a GPU of 132
+    multiprocessors.
 
     Example:
         >>> print(torch_reduce.explain(torch.ones(2, 3), dim=1))
