@@ -24,53 +24,59 @@ def take(acc, axis, index):
     return tuple(np.take(part, index, axis=axis) for part in acc)
 
 
-def chain(acc, axis):
+def chain(acc, axis, combine=add):
     total = take(acc, axis, 0)
     for i in range(1, acc[0].shape[axis]):
-        total = add(total, take(acc, axis, i))
+        total = combine(total, take(acc, axis, i))
     return total
 
 
-def pairwise(acc, axis):
+def pairwise(acc, axis, combine=add):
     """Folds a power of two of values: neighbours first, then neighbours of those."""
     count = acc[0].shape[axis]
     while count > 1:
-        acc = add(take(acc, axis, range(0, count, 2)), take(acc, axis, range(1, count, 2)))
+        acc = combine(take(acc, axis, range(0, count, 2)), take(acc, axis, range(1, count, 2)))
         count //= 2
     return take(acc, axis, 0)
 
 
-def padded(acc, axis, count):
+def padded(acc, axis, count, identity=(-0.0, 0.0)):
     width = [(0, 0)] * acc[0].ndim
     width[axis] = (0, count - acc[0].shape[axis])
-    return tuple(np.pad(part, width, constant_values=c) for part, c in zip(acc, (-0.0, 0.0), strict=False))
+    return tuple(np.pad(part, width, constant_values=c) for part, c in zip(acc, identity, strict=False))
 
 
 def next_power_of_two(n):
     return 1 << (n - 1).bit_length()
 
 
-def row_tree(acc, element_bytes):
-    """(rows, n) -> (rows,): leaves of LOADS x LANES x components elements."""
-    rows, n = acc[0].shape
+def row_leaves(acc, element_bytes, combine=add, identity=(-0.0, 0.0)):
+    """(rows, n) -> (rows, leaves): leaves of LOADS x LANES x components elements."""
     components = VECTOR_BYTES // element_bytes
     leaf = LOADS * LANES * components
-    leaves = next_power_of_two(-(-n // leaf))
-    acc = padded(acc, 1, leaves * leaf)
-    acc = tuple(part.reshape(rows, leaves, LOADS, LANES, components) for part in acc)
-    acc = chain(acc, 2)
-    acc = pairwise(acc, 3)
-    acc = pairwise(acc, 2)
-    return pairwise(acc, 1)
+    leaves = next_power_of_two(-(-acc[0].shape[1] // leaf))
+    acc = padded(acc, 1, leaves * leaf, identity)
+    acc = tuple(part.reshape(-1, leaves, LOADS, LANES, components) for part in acc)
+    acc = chain(acc, 2, combine)
+    acc = pairwise(acc, 3, combine)
+    return pairwise(acc, 2, combine)
 
 
-def column_tree(acc):
-    """(columns, n) -> (columns,): leaves of COLUMN_LEAF_ROWS rows."""
-    columns, n = acc[0].shape
-    leaves = next_power_of_two(-(-n // COLUMN_LEAF_ROWS))
-    acc = padded(acc, 1, leaves * COLUMN_LEAF_ROWS)
-    acc = tuple(part.reshape(columns, leaves, COLUMN_LEAF_ROWS) for part in acc)
-    return pairwise(chain(acc, 2), 1)
+def column_leaves(acc, combine=add, identity=(-0.0, 0.0)):
+    """(columns, n) -> (columns, leaves): leaves of COLUMN_LEAF_ROWS rows."""
+    leaves = next_power_of_two(-(-acc[0].shape[1] // COLUMN_LEAF_ROWS))
+    acc = padded(acc, 1, leaves * COLUMN_LEAF_ROWS, identity)
+    return chain(tuple(part.reshape(-1, leaves, COLUMN_LEAF_ROWS) for part in acc), 2, combine)
+
+
+def row_tree(acc, element_bytes, combine=add, identity=(-0.0, 0.0)):
+    """(rows, n) -> (rows,)"""
+    return pairwise(row_leaves(acc, element_bytes, combine, identity), 1, combine)
+
+
+def column_tree(acc, combine=add, identity=(-0.0, 0.0)):
+    """(columns, n) -> (columns,)"""
+    return pairwise(column_leaves(acc, combine, identity), 1, combine)
 
 
 def is_column(x, reduced):
