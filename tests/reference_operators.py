@@ -1,7 +1,7 @@
 """The operators of csrc/core again, in numpy and over the tree of reference_tree: oracles for bits.
 
-Each takes rows, a numpy array (outputs, n) of float32 or float64 (elements of 16 bits widened, with element_bytes = 2), and
-whether the tree is that of columns, and returns what it accumulates, before it is rounded to the output's type.
+Each takes rows, a numpy array (outputs, n) of float32 or float64 (elements of 16 bits widened, with element_bytes = 2),
+and whether the tree is that of columns, and returns what it accumulates, before it is rounded to the output's type.
 """
 
 from functools import reduce

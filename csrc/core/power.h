@@ -13,23 +13,6 @@ struct Count {
     static GPUREDUCE_HD Count of(int64_t n) { return {uint32_t(n), uint32_t(uint64_t(n) >> 32)}; }
 };
 
-template <class E>
-GPUREDUCE_HD bool is_nan(E x) {
-    if constexpr (std::is_same_v<E, Half>)
-        return (x.bits & 0x7fff) > 0x7c00;
-    else if constexpr (std::is_same_v<E, BFloat16>)
-        return (x.bits & 0x7fff) > 0x7f80;
-    else
-        return x != x;
-}
-template <class E>
-GPUREDUCE_HD E negative_zero() {
-    if constexpr (sizeof(E) == 2)
-        return E{0x8000};
-    else
-        return E(-0.0);
-}
-
 template <class A>
 struct Counted {
     A sum;
@@ -47,8 +30,11 @@ struct NanSum : OperatorDefaults<E> {
     static constexpr Coverage coverage = key.accumulate == Accumulate::native ? Coverage::common : Coverage::basic;
     static GPUREDUCE_HD acc identity() { return {zero_of<A>(), {0, 0}}; }
     static GPUREDUCE_HD acc load(E x) {
-        bool const nan = is_nan(x);
-        return {Load<A, E>::of(nan ? negative_zero<E>() : x), {uint32_t(nan), 0}};
+        using Value =
+            std::conditional_t<std::is_same_v<E, double>, double, float>;  // to which every element converts exactly
+        Value const value = Load<Value, E>::of(x);
+        bool const nan = value != value;
+        return {Load<A, Value>::of(nan ? Value(-0.0) : value), {uint32_t(nan), 0}};
     }
     static GPUREDUCE_HD acc combine(acc a, acc b) {
         return {add(a.sum, b.sum), Count::of(a.skipped.value() + b.skipped.value())};
