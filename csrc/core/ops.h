@@ -59,17 +59,18 @@ using NanSumOps = TypeList<NanSum<double, double>, NanSum<double, Compensated<do
                            NanSum<float, float>, NanSum<float, Compensated<float>>, NanSum<float, double>,  //
                            NanSum<Half, float>, NanSum<Half, Compensated<float>>, NanSum<Half, double>,     //
                            NanSum<BFloat16, float>, NanSum<BFloat16, Compensated<float>>, NanSum<BFloat16, double>>;
-using SquareOps =
-    TypeList<Squares<double, double>, Squares<double, Compensated<double>>, Squares<double, Scaled>,      //
-             Squares<float, float>, Squares<float, Compensated<float>>, Squares<float, double>,           //
-             Squares<Half, float>, Squares<Half, Compensated<float>>, Squares<Half, double>,              //
-             Squares<BFloat16, float>, Squares<BFloat16, Compensated<float>>, Squares<BFloat16, double>,  //
-             Squares<int64_t, int64_t>, Squares<int32_t, int64_t>, Squares<int16_t, int64_t>,             //
-             Squares<int8_t, int64_t>, Squares<uint8_t, int64_t>,                                         //
-             Squares<Complex<float>, float>, Squares<Complex<float>, Compensated<float>>,                 //
-             Squares<Complex<float>, double>,                                                             //
-             Squares<Complex<double>, double>, Squares<Complex<double>, Compensated<double>>,             //
-             Squares<Complex<double>, Scaled>>;
+using SquareOps = TypeList<Squares<double, double>, Squares<double, Compensated<double>>,                //
+                           Squares<float, float>, Squares<float, Compensated<float>>,                    //
+                           Squares<Half, float>, Squares<Half, Compensated<float>>,                      //
+                           Squares<BFloat16, float>, Squares<BFloat16, Compensated<float>>,              //
+                           Squares<int64_t, int64_t>, Squares<int32_t, int64_t>,                         //
+                           Squares<int16_t, int64_t>, Squares<int8_t, int64_t>,                          //
+                           Squares<uint8_t, int64_t>,                                                    //
+                           Squares<Complex<float>, float>, Squares<Complex<float>, Compensated<float>>,  //
+                           Squares<Complex<double>, double>, Squares<Complex<double>, Compensated<double>>>;
+// The squares whose accumulate is float64, which the 2-norm takes.
+using NormOps = TypeList<Squares<double, Scaled>, Squares<float, double>, Squares<Half, double>,
+                         Squares<BFloat16, double>, Squares<Complex<float>, double>, Squares<Complex<double>, Scaled>>;
 using ProductOps =
     TypeList<Product<double, double>, Product<float, float>, Product<Half, float>, Product<BFloat16, float>,  //
              Product<int64_t, int64_t>, Product<int32_t, int64_t>, Product<int16_t, int64_t>,                 //
@@ -79,7 +80,7 @@ using MagnitudeOps = OfEach<Magnitudes, InexactTypes>;
 using MomentOps = OfEach<Moments, FloatTypes>;
 using ExponentialOps = OfEach<Exponentials, FloatTypes>;
 
-using AllOps = Joined<SumOps, ExtremeOps, ArgOps, NonzeroOps, NanSumOps, SquareOps, MagnitudeOps, ProductOps, MomentOps,
-                      ExponentialOps>;
+using AllOps = Joined<SumOps, ExtremeOps, ArgOps, NonzeroOps, NanSumOps, SquareOps, NormOps, MagnitudeOps, ProductOps,
+                      MomentOps, ExponentialOps>;
 
 }  // namespace gpureduce

@@ -22,6 +22,7 @@ Run args_baseline, args_avx2;
 Run nonzero_baseline, nonzero_avx2;
 Run nansums_baseline, nansums_avx2;
 Run squares_baseline, squares_avx2;
+Run norms_baseline, norms_avx2;
 Run magnitudes_baseline, magnitudes_avx2;
 Run products_baseline, products_avx2;
 Run moments_baseline, moments_avx2;

@@ -33,7 +33,9 @@ bool run(const Problem& problem, const void* in, void* out, void* second, int th
         case OpId::argmax: return run_group(args_baseline, args_avx2, task);
         case OpId::nonzero: return run_group(nonzero_baseline, nonzero_avx2, task);
         case OpId::nansum: return run_group(nansums_baseline, nansums_avx2, task);
-        case OpId::squares: return run_group(squares_baseline, squares_avx2, task);
+        case OpId::squares:
+            if (problem.accumulate == Accumulate::float64) return run_group(norms_baseline, norms_avx2, task);
+            return run_group(squares_baseline, squares_avx2, task);
         case OpId::magnitudes: return run_group(magnitudes_baseline, magnitudes_avx2, task);
         case OpId::product: return run_group(products_baseline, products_avx2, task);
         case OpId::moments: return run_group(moments_baseline, moments_avx2, task);

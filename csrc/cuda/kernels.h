@@ -19,6 +19,7 @@ cudaError_t run_args(const Problem& problem, const Plan& plan, const Buffers& bu
 cudaError_t run_nonzero(const Problem& problem, const Plan& plan, const Buffers& buffers);
 cudaError_t run_nansums(const Problem& problem, const Plan& plan, const Buffers& buffers);
 cudaError_t run_squares(const Problem& problem, const Plan& plan, const Buffers& buffers);
+cudaError_t run_norms(const Problem& problem, const Plan& plan, const Buffers& buffers);
 cudaError_t run_magnitudes(const Problem& problem, const Plan& plan, const Buffers& buffers);
 cudaError_t run_products(const Problem& problem, const Plan& plan, const Buffers& buffers);
 cudaError_t run_moments(const Problem& problem, const Plan& plan, const Buffers& buffers);

@@ -30,7 +30,9 @@ cudaError_t run(const Problem& problem, const Plan& plan, const Buffers& buffers
         case OpId::argmax: return run_args(problem, plan, buffers);
         case OpId::nonzero: return run_nonzero(problem, plan, buffers);
         case OpId::nansum: return run_nansums(problem, plan, buffers);
-        case OpId::squares: return run_squares(problem, plan, buffers);
+        case OpId::squares:
+            return problem.accumulate == Accumulate::float64 ? run_norms(problem, plan, buffers)
+                                                             : run_squares(problem, plan, buffers);
         case OpId::magnitudes: return run_magnitudes(problem, plan, buffers);
         case OpId::product: return run_products(problem, plan, buffers);
         case OpId::moments: return run_moments(problem, plan, buffers);
