@@ -58,10 +58,16 @@ struct RowLeaf {
     template <class Sum, class Load>
     static typename Sum::acc tree(const E* x, Load load) {
         typename Sum::acc lane[kWidth];
-        for (int i = 0; i < kWidth; ++i) {
-            auto sum = load(x[i]);
-            for (int k = 1; k < kLoads; ++k) sum = Sum::combine(sum, load(x[i + k * kWidth]));
-            lane[i] = sum;
+        if constexpr (std::is_arithmetic_v<typename Sum::acc>) {  // GCC did not vectorise a loop over four exp of doubles
+            for (int i = 0; i < kWidth; ++i) lane[i] = load(x[i]);
+            for (int k = 1; k < kLoads; ++k)
+                for (int i = 0; i < kWidth; ++i) lane[i] = Sum::combine(lane[i], load(x[i + k * kWidth]));
+        } else {
+            for (int i = 0; i < kWidth; ++i) {
+                auto sum = load(x[i]);
+                for (int k = 1; k < kLoads; ++k) sum = Sum::combine(sum, load(x[i + k * kWidth]));
+                lane[i] = sum;
+            }
         }
         return fold<Sum>(lane, kWidth);
     }
