@@ -99,8 +99,8 @@ def explain(
 ) -> str:
     """How a call is computed, as text: the tree, which fixes the bits, and the launch, which does not.
 
-    Takes what :func:`sum` takes and raises what it raises; a meta tensor will do. `op` is the operator's name, "max.dim"
-    that of max over a dim. For a tensor that is not on a GPU, the launch shown is the one for a GPU of 132
+    Takes what :func:`sum` takes and raises what it raises; a meta tensor will do. `op` is the operator's name,
+    "max.dim" that of max over a dim. For a tensor that is not on a GPU, the launch shown is the one for a GPU of 132
     multiprocessors.
 
     Example:

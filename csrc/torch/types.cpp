@@ -1,5 +1,6 @@
 #include "types.h"
 
+#include <ATen/core/Formatting.h>
 #include <c10/core/DefaultDtype.h>
 #include <c10/core/ScalarTypeToTypeMeta.h>
 #include <c10/util/Exception.h>
