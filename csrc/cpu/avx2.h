@@ -37,6 +37,10 @@ template <class Ops>
 bool run(const Task&) {
     return false;
 }
+template <class Ops>
+bool dot(const DotTask&) {
+    return false;
+}
 template <class Elements>
 bool list_norm(const ListTask&, double&) {
     return false;

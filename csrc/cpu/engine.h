@@ -2,6 +2,7 @@
 // standard header, so that nothing of it can be merged by the linker with code for another instruction set. The
 // including file defines kSimdBytes, the width of a vector, and kConvertsHalf, whether it has halves_to_floats.
 #include "columns.h"
+#include "dot.h"
 #include "integers.h"
 #include "list.h"
 #include "rows.h"

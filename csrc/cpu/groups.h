@@ -31,6 +31,17 @@ Run exponentials_baseline, exponentials_avx2;
 // Whether this machine has what the avx2 entries need.
 bool has_avx2();
 
+struct DotTask {
+    const DotProblem& problem;
+    const void* x;
+    const void* y;
+    Results results;
+    int threads;
+    const ParallelFor& parallel_for;
+};
+using RunDot = bool(const DotTask&);
+RunDot dot_baseline, dot_avx2;
+
 struct ListTask {
     const ListProblem& problem;
     int threads;

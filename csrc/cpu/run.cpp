@@ -44,6 +44,14 @@ bool run(const Problem& problem, const void* in, void* out, void* second, int th
     return false;
 }
 
+bool run_dot(const DotProblem& problem, const void* x, const void* y, void* out, int threads,
+             const ParallelFor& parallel_for) {
+    if (problem.outputs == 0) return true;
+    Results const results{out, nullptr, problem.in, problem.in, ending_of(problem)};
+    DotTask const task{problem, x, y, results, threads, parallel_for};
+    return has_avx2() ? dot_avx2(task) : dot_baseline(task);
+}
+
 bool run_list_norm(const ListProblem& problem, int threads, const ParallelFor& parallel_for, double& norm) {
     ListTask const task{problem, threads, parallel_for};
     return has_avx2() ? list_norm_avx2(task, norm) : list_norm_baseline(task, norm);

@@ -3,6 +3,7 @@
 
 #include <functional>
 
+#include "../core/dot.h"
 #include "../core/list.h"
 
 namespace gpureduce::cpu {
@@ -13,6 +14,10 @@ using ParallelFor =
 
 // Writes problem.outputs results to `out`, contiguous, and second results, if `second` is not null, to that. `threads` is how many may run at once. False if no kernel fits.
 bool run(const Problem& problem, const void* in, void* out, void* second, int threads, const ParallelFor& parallel_for);
+
+// Sums of products, problem.outputs of them; as run.
+bool run_dot(const DotProblem& problem, const void* x, const void* y, void* out, int threads,
+             const ParallelFor& parallel_for);
 
 // The norm of a list of tensors; and each of them multiplied by a number.
 bool run_list_norm(const ListProblem& problem, int threads, const ParallelFor& parallel_for, double& norm);

@@ -14,6 +14,10 @@ cudaError_t run_narrow_column(const Problem& problem, const Plan& plan, const Bu
 cudaError_t run_thread_column(const Problem& problem, const Plan& plan, const Buffers& buffers);
 cudaError_t run_column(const Problem& problem, const Plan& plan, const Buffers& buffers);
 
+cudaError_t run_dot_short_row(const DotProblem& problem, const Plan& plan, const DotBuffers& buffers);
+cudaError_t run_dot_row(const DotProblem& problem, const Plan& plan, const DotBuffers& buffers);
+cudaError_t run_dot_column(const DotProblem& problem, const Plan& plan, const DotBuffers& buffers);
+
 cudaError_t run_extremes(const Problem& problem, const Plan& plan, const Buffers& buffers);
 cudaError_t run_args(const Problem& problem, const Plan& plan, const Buffers& buffers);
 cudaError_t run_nonzero(const Problem& problem, const Plan& plan, const Buffers& buffers);

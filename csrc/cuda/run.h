@@ -3,6 +3,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "../core/dot.h"
 #include "../core/list.h"
 
 namespace gpureduce::cuda {
@@ -17,6 +18,17 @@ struct Buffers {
 
 // Launches on buffers.stream; never synchronises, never allocates. Needs the device to be current.
 cudaError_t run(const Problem& problem, const Plan& plan, const Buffers& buffers);
+
+struct DotBuffers {
+    const void* x;
+    const void* y;
+    void* out;      // contiguous, problem.outputs elements of problem.in
+    void* mailbox;  // plan.mailbox_bytes, as above
+    cudaStream_t stream;
+};
+
+// Sums of products, as run.
+cudaError_t run_dot(const DotProblem& problem, const Plan& plan, const DotBuffers& buffers);
 
 struct ListBuffers {
     void* norm;  // one element of norm_type

@@ -1,0 +1,5 @@
+#include "avx2.h"
+
+namespace gpureduce::cpu {
+bool dot_avx2(const DotTask& task) { return avx2::dot<DotOps>(task); }
+}  // namespace gpureduce::cpu

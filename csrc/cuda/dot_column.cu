@@ -1,0 +1,223 @@
+// Dot products of columns, as column.cu adds them: threads side by side own columns side by side.
+//
+// Who owns what: a unit is V columns of one batch (16 bytes, or one column). Block (tile, chunk) owns threads_across units and
+// chunk_leaves leaves (of 8 rows) of them. Thread (x, y) owns one unit and a run of run_leaves leaves, round after round.
+// Threads of one x fold through shared memory by y; chunks join (join.cuh). Valid: in y = 0. Needs: for V > 1 aligned 16-byte
+// columns of both inputs. Moves: both inputs once, `chunks` accumulators a column out and in.
+// Barriers: log2(down) a fold, and one before the memory of a fold is used again.
+#include "column.cuh"
+#include "dot.cuh"
+
+namespace gpureduce::cuda {
+namespace {
+
+struct DotColumnArgs {
+    const void* x;
+    const void* y;
+    Letter* mailbox;
+    int64_t n;
+    int64_t step_x, step_y;      // from row to row, elements
+    int64_t column_x, column_y;  // from column to column, elements
+    int64_t chunk_leaves, chunks;
+    int run_leaves, rounds;  // a chunk is `rounds` times run_leaves leaves of every thread down
+    int64_t units, units_per_batch;
+    Divisor by_batch;
+    int64_t column_out_stride;
+    int across_log2;
+    bool conjugate;
+    Results results;
+};
+template <int V>
+struct DotColumnBatch : DotColumnArgs {
+    PairMap<pair_axes<(V > 1)>> batch;
+};
+
+template <class Op, int V>
+struct DotColumns {
+    using E = typename Op::element;
+    static constexpr int kLeaves = column_leaves_in_flight(V * int(sizeof(E)));
+    static constexpr int kRows = kLeaves * kColumnLeafRows;
+    static constexpr int kAtOnce = V > 1 ? kColumnLeafRows / 2 : kColumnLeafRows;  // rows in flight
+    struct Loaded {
+        E value[V];
+    };
+
+    const DotColumnArgs& args;
+    const E* x;
+    const E* y;
+
+    static __device__ __forceinline__ Loaded load(const E* address) {
+        if constexpr (V == 1)
+            return {{load_element(address)}};
+        else
+            return bit_cast<Loaded>(load_vector(address));
+    }
+    __device__ __forceinline__ void add_row(Values<Op, V>& sum, const Loaded& a, const Loaded& b) const {
+#pragma unroll
+        for (int v = 0; v < V; ++v)
+            sum.of[v] = Op::combine(sum.of[v], Op::product(a.value[v], b.value[v], args.conjugate));
+    }
+    // All rows of a leaf exist.
+    __device__ __forceinline__ Values<Op, V> leaf(int64_t row) const {
+        auto sum = no_values<Op, V>();
+        const E* const first_x = x + row * args.step_x;
+        const E* const first_y = y + row * args.step_y;
+#pragma unroll
+        for (int part = 0; part < kColumnLeafRows; part += kAtOnce) {
+            Loaded a[kAtOnce], b[kAtOnce];
+#pragma unroll
+            for (int r = 0; r < kAtOnce; ++r) {
+                a[r] = load(first_x + (part + r) * args.step_x);
+                b[r] = load(first_y + (part + r) * args.step_y);
+            }
+#pragma unroll
+            for (int r = 0; r < kAtOnce; ++r) add_row(sum, a[r], b[r]);
+        }
+        return sum;
+    }
+    // The next kRows rows, which all exist.
+    __device__ __forceinline__ Values<Op, V> whole(int64_t row) const {
+        Values<Op, V> value[kLeaves];
+#pragma unroll
+        for (int i = 0; i < kLeaves; ++i) value[i] = leaf(row + i * kColumnLeafRows);
+#pragma unroll
+        for (int step = 1; step < kLeaves; step *= 2)
+#pragma unroll
+            for (int i = 0; i < kLeaves; i += 2 * step) value[i] = combine<Op, V>(value[i], value[i + step]);
+        return value[0];
+    }
+};
+
+// Like whole(), where rows are missing. Out of line: few threads come here.
+template <class Op, int V>
+__device__ __noinline__ Values<Op, V> ragged_dot(const DotColumnArgs& args, const typename Op::element* x,
+                                                 const typename Op::element* y, int64_t row) {
+    using Columns = DotColumns<Op, V>;
+    Columns const columns{args, x, y};
+    Values<Op, V> value[Columns::kLeaves];
+#pragma unroll
+    for (int i = 0; i < Columns::kLeaves; ++i, row += kColumnLeafRows) {
+        value[i] = no_values<Op, V>();
+#pragma unroll 1
+        for (int64_t r = row; r < row + kColumnLeafRows && r < args.n; ++r)
+            columns.add_row(value[i], Columns::load(x + r * args.step_x), Columns::load(y + r * args.step_y));
+    }
+#pragma unroll
+    for (int step = 1; step < Columns::kLeaves; step *= 2)
+#pragma unroll
+        for (int i = 0; i < Columns::kLeaves; i += 2 * step) value[i] = combine<Op, V>(value[i], value[i + step]);
+    return value[0];
+}
+
+// One round: the run of this thread from `row` on.
+template <class Op, int V>
+__device__ __forceinline__ Values<Op, V> dot_run(const DotColumns<Op, V>& columns, int64_t row,
+                                                 SharedCounter<Op, V> counter) {
+    constexpr int kRows = DotColumns<Op, V>::kRows;
+    auto const& args = columns.args;
+    int const rows = int(max(int64_t(0), min(args.n - row, int64_t(args.run_leaves) * kColumnLeafRows)));
+    int const whole = rows / kRows;
+    bool const rest = rows % kRows != 0;
+#pragma unroll 1
+    for (int i = 0; i < whole; ++i, row += kRows) counter.push(i, columns.whole(row));
+    if (rest) counter.push(whole, ragged_dot<Op, V>(args, columns.x, columns.y, row));
+    return counter.total(whole + rest);
+}
+
+template <class Op, int V>
+__global__ void __launch_bounds__(kColumnThreads, min_column_blocks<Op, V>)
+    dot_column_kernel(const __grid_constant__ DotColumnBatch<V> args, int levels) {
+    using E = typename Op::element;
+    using A = typename Op::acc;
+    extern __shared__ __align__(16) unsigned char shared_bytes[];
+    auto* const shared = reinterpret_cast<Values<Op, V>*>(shared_bytes);
+    int const across = 1 << args.across_log2, x = int(threadIdx.x) & (across - 1);
+    ColumnShare const share(args);
+    Place<V> const place(args, share.unit);
+    PairOffset const offset = args.batch.at(place.batch);
+    DotColumns<Op, V> const columns{args, static_cast<const E*>(args.x) + offset.x + place.column * args.column_x,
+                                    static_cast<const E*>(args.y) + offset.y + place.column * args.column_y};
+    SharedCounter<Op, V> const counter{shared + threadIdx.x, int(blockDim.x)};
+    SharedCounter<Op, V> const rounds{shared + levels * int(blockDim.x) + x, across};
+    int64_t const run_rows = int64_t(args.run_leaves) * kColumnLeafRows;
+    int64_t row = blockIdx.y * args.chunk_leaves * kColumnLeafRows + share.y * run_rows;
+    auto node = no_values<Op, V>();
+#pragma unroll 1
+    for (int round = 0; round < args.rounds; ++round, row += share.down * run_rows) {
+        if (round > 0) __syncthreads();
+        node = dot_run<Op, V>(columns, row, counter);
+        if (share.down > 1) __syncthreads();
+        node = fold_down<Op, V>(node, args.across_log2, shared);
+        if (args.rounds > 1 && share.y == 0) {
+            rounds.push(round, node);
+            if (round + 1 == args.rounds) node = rounds.total(args.rounds);
+        }
+    }
+    if (args.chunks == 1) {
+        int64_t const out = offset.out + place.column * args.column_out_stride;
+        if (share.y == 0 && share.exists) store_columns<Op, V>(args, out, node);
+        return;
+    }
+    A* const value = reinterpret_cast<A*>(shared);
+    int64_t const first_unit = int64_t(blockIdx.x) * across;
+    int const count = int(min(int64_t(across), args.units - first_unit)) * V;
+    __syncthreads();  // the fold is done with the memory
+    if (int(threadIdx.x) < across) shared[threadIdx.x] = node;
+    __syncthreads();
+    int const columns_log2 = min(args.across_log2 + ceil_log2(V), 31 - __clz(int(blockDim.x)));
+    Join<Op> join{args.mailbox + first_unit * V * letters<A>, args.units * V, count, columns_log2};
+    if (!join.run(blockIdx.y, args.chunks, value, value + across * V)) return;
+    for (int i = threadIdx.x; i < count; i += blockDim.x) {
+        Place<V> const at(args, first_unit + i / V);
+        int64_t const out = args.batch.at(at.batch).out + (at.column + i % V) * args.column_out_stride;
+        store_result<Op>(args.results, out, value[i]);
+    }
+}
+
+template <class Op, int V>
+void launch(const DotProblem& p, const Plan& plan, const DotBuffers& b) {
+    DotColumnBatch<V> args{};
+    PairAxis const columns = p.kept.last();
+    int const down = plan.threads / plan.threads_across;
+    args.x = b.x;
+    args.y = b.y;
+    args.mailbox = static_cast<Letter*>(b.mailbox);
+    args.n = p.n;
+    args.step_x = p.step[0];
+    args.step_y = p.step[1];
+    args.column_x = columns.stride[0];
+    args.column_y = columns.stride[1];
+    args.chunk_leaves = plan.chunk_leaves;
+    args.chunks = plan.chunks;
+    args.run_leaves = plan.run_leaves;
+    args.rounds = int(plan.chunk_leaves / (int64_t(plan.run_leaves) * down));
+    args.units_per_batch = ceil_div(columns.size, V);
+    args.units = args.units_per_batch * (p.outputs / columns.size);
+    args.by_batch = Divisor::of(args.units_per_batch);
+    args.column_out_stride = columns.out_stride;
+    args.across_log2 = ceil_log2(plan.threads_across);
+    args.conjugate = p.conjugate;
+    args.results = {b.out, nullptr, p.in, p.in, ending_of(p)};
+    args.batch = decltype(args.batch)::of(p.kept, p.kept.count - 1);
+    dim3 const grid(unsigned(plan.grid_x), unsigned(plan.grid_y));
+    dot_column_kernel<Op, V><<<grid, plan.threads, size_t(plan.shared_bytes), b.stream>>>(args, plan.counter_levels);
+}
+
+}  // namespace
+
+cudaError_t run_dot_column(const DotProblem& problem, const Plan& plan, const DotBuffers& buffers) {
+    bool found = false;
+    cudaError_t const result = dispatch_dot(problem, [&](auto op) {
+        using Op = decltype(op);
+        if constexpr (Op::has_columns) {
+            constexpr int kColumns = components<typename Op::element>;
+            found = true;
+            if constexpr (kColumns > 1)
+                if (plan.loader == Loader::vector) return launch<Op, kColumns>(problem, plan, buffers);
+            launch<Op, 1>(problem, plan, buffers);
+        }
+    });
+    return found ? result : cudaErrorInvalidValue;
+}
+
+}  // namespace gpureduce::cuda
