@@ -13,6 +13,7 @@ for name in ("sum", "mean", "nansum", "nanmean", "sumsq"):
 
 from . import _vmap, _vmap_many  # noqa: E402, F401  (register with the operators, which have to be there first)
 from .additive import mean, nanmean, nansum, prod, sumsq  # noqa: E402
+from .dots import dot, vecdot  # noqa: E402
 from .exponentials import logsumexp, softmax_stats  # noqa: E402
 from .extremes import amax, amin, aminmax, argmax, argmin, max, min  # noqa: E402
 from .moments import norm, std, std_mean, var, var_mean  # noqa: E402
@@ -32,6 +33,7 @@ __all__ = [
     "argmin",
     "clip_grad_norm_",
     "count_nonzero",
+    "dot",
     "explain",
     "logsumexp",
     "max",
@@ -49,4 +51,5 @@ __all__ = [
     "total_norm",
     "var",
     "var_mean",
+    "vecdot",
 ]
