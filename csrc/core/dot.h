@@ -16,21 +16,21 @@ GPUREDUCE_HD double fused_multiply_add(double a, double b, double c) { return __
 
 // x * y as an accumulator.
 template <class A>
-struct Product {
+struct Multiply {
     template <class E>
     static GPUREDUCE_HD A of(E x, E y) {
         return Load<A, E>::of(x) * Load<A, E>::of(y);
     }
 };
 // Wraps on overflow, as torch does.
-template <> struct Product<int64_t> {
+template <> struct Multiply<int64_t> {
     template <class E>
     static GPUREDUCE_HD int64_t of(E x, E y) {
         return int64_t(uint64_t(int64_t(x)) * uint64_t(int64_t(y)));
     }
 };
 // With the rounding error of the product: in double that of floats is exact, and that of 16-bit floats is 0.
-template <> struct Product<Compensated<float>> {
+template <> struct Multiply<Compensated<float>> {
     template <class E>
     static GPUREDUCE_HD Compensated<float> of(E x, E y) {
         double const exact = Load<double, E>::of(x) * Load<double, E>::of(y);
@@ -38,18 +38,18 @@ template <> struct Product<Compensated<float>> {
         return {value, float(exact - double(value))};
     }
 };
-template <> struct Product<Compensated<double>> {
+template <> struct Multiply<Compensated<double>> {
     static GPUREDUCE_HD Compensated<double> of(double x, double y) {
         double const value = x * y;
         return {value, fused_multiply_add(x, y, -value)};
     }
 };
 template <class T>
-struct Product<Complex<T>> {
+struct Multiply<Complex<T>> {
     template <class E>
     static GPUREDUCE_HD Complex<T> of(Complex<E> x, Complex<E> y) {
-        return {add(Product<T>::of(x.re, y.re), Product<T>::of(-x.im, y.im)),
-                add(Product<T>::of(x.re, y.im), Product<T>::of(x.im, y.re))};
+        return {add(Multiply<T>::of(x.re, y.re), Multiply<T>::of(-x.im, y.im)),
+                add(Multiply<T>::of(x.re, y.im), Multiply<T>::of(x.im, y.re))};
     }
 };
 
@@ -70,7 +70,7 @@ struct Dot : OperatorDefaults<E> {
     static GPUREDUCE_HD A product(E x, E y, bool conjugate) {
         if constexpr (kind == Kind::complex)
             if (conjugate) x.im = -x.im;
-        return Product<A>::of(x, y);
+        return Multiply<A>::of(x, y);
     }
     static GPUREDUCE_HD result finish(A a, const Ending& ending) { return ending.n == 0 ? result{} : result_of(a); }
 };
