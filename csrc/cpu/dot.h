@@ -51,14 +51,14 @@ struct DotRows {
             for (int k = 1; k < kLoads; ++k) sum = Op::combine(sum, product(x[i + k * kWidth], y[i + k * kWidth]));
             lane[i] = sum;
         }
-        return Leaf::fold(lane, kWidth);
+        return Leaf::template fold<Op>(lane, kWidth);
     }
     A part(const E* x, const E* y, int count) const {
         A lane[kWidth];
         int const width = int(next_power_of_two(count < kWidth ? count : kWidth));
         for (int i = 0; i < width; ++i) lane[i] = i < count ? product(x[i], y[i]) : Op::identity();
         for (int i = kWidth; i < count; ++i) lane[i % kWidth] = Op::combine(lane[i % kWidth], product(x[i], y[i]));
-        return Leaf::fold(lane, width);
+        return Leaf::template fold<Op>(lane, width);
     }
 
     // The node over leaves [first, last) of a row.
