@@ -34,11 +34,11 @@ static_assert(row_leaf_elements(1) < 1 << 16);
 template <class E>
 struct ListLeaf {
     const E* start;
-    int elements;
+    int count;
 
     // Whether it consists of whole aligned packs.
     __device__ __forceinline__ bool whole() const {
-        return elements % components<E> == 0 && reinterpret_cast<uintptr_t>(start) % kVectorBytes == 0;
+        return count % components<E> == 0 && reinterpret_cast<uintptr_t>(start) % kVectorBytes == 0;
     }
 };
 

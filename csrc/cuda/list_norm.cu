@@ -27,7 +27,7 @@ __device__ __forceinline__ Packs read_packs(ListLeaf<E> leaf, bool whole) {
 #pragma unroll
     for (int k = 0; k < kLoads; ++k) {
         int const e = first + k * kLanes * components<E>;
-        packs.words[k] = load_vector_if(whole && e < leaf.elements, leaf.start + e);
+        packs.words[k] = load_vector_if(whole && e < leaf.count, leaf.start + e);
     }
     return packs;
 }
@@ -56,7 +56,7 @@ __device__ __noinline__ typename Op::acc ragged_leaf(const typename Op::element*
 template <class Op>
 __device__ __forceinline__ typename Op::acc value_of(ListLeaf<typename Op::element> leaf, bool whole,
                                                      const Packs& packs) {
-    if (!whole) return ragged_leaf<Op>(leaf.start, leaf.elements);
+    if (!whole) return ragged_leaf<Op>(leaf.start, leaf.count);
     return fold_leaf<Op>(lane_sum<Op>(packs));
 }
 

@@ -27,7 +27,7 @@ __device__ __forceinline__ void scale_leaf(ListLeaf<E> leaf, FactorOf<E> factor)
     E* const start = const_cast<E*>(leaf.start);
     if (leaf.whole()) {
         uint4* const pack = reinterpret_cast<uint4*>(start) + lane;
-        int const packs = leaf.elements / components<E> - lane;  // from this lane's first on
+        int const packs = leaf.count / components<E> - lane;  // from this lane's first on
         uint4 words[kLoads];
 #pragma unroll
         for (int k = 0; k < kLoads; ++k)
@@ -37,7 +37,7 @@ __device__ __forceinline__ void scale_leaf(ListLeaf<E> leaf, FactorOf<E> factor)
             if (k * kLanes < packs) pack[k * kLanes] = scaled_words<E>(words[k], factor);
     } else {
 #pragma unroll 4
-        for (int e = lane; e < leaf.elements; e += kLanes) start[e] = scaled_by(start[e], factor);
+        for (int e = lane; e < leaf.count; e += kLanes) start[e] = scaled_by(start[e], factor);
     }
 }
 
