@@ -6,13 +6,12 @@
 
 #include <string>
 
+#include "elementary.h"
 #include "plan.h"
 
 namespace gpureduce {
 
 // --- the operators ----------------------------------------------------------------------------------------------------
-
-GPUREDUCE_HD double fused_multiply_add(double a, double b, double c) { return __builtin_fma(a, b, c); }
 
 // x * y as an accumulator.
 template <class A>
@@ -41,7 +40,7 @@ template <> struct Multiply<Compensated<float>> {
 template <> struct Multiply<Compensated<double>> {
     static GPUREDUCE_HD Compensated<double> of(double x, double y) {
         double const value = x * y;
-        return {value, fused_multiply_add(x, y, -value)};
+        return {value, fma(x, y, -value)};
     }
 };
 template <class T>

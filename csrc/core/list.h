@@ -83,37 +83,14 @@ struct ListNormTwo : OperatorDefaults<E> {
     static GPUREDUCE_HD double finish(acc a) { return one_nan(square_root(a)); }
 };
 
-// Sums of squares of numbers whose squares may be out of range: those of large and of small numbers are scaled (Blue 1978;
-// the thresholds of LAPACK 3.10).
-struct ThreeRanges {
-    double large, middle, small;
-};
-template <> struct ListNormTwo<double> : OperatorDefaults<double> {
+template <>
+struct ListNormTwo<double> : OperatorDefaults<double> {
     using element = double;
-    using acc = ThreeRanges;
-    static constexpr double kLarge = 0x1p486, kSmall = 0x1p-511, kDown = 0x1p-538, kUp = 0x1p537;
-
+    using acc = Scaled;
     static GPUREDUCE_HD acc identity() { return {0.0, 0.0, 0.0}; }
-    static GPUREDUCE_HD acc load(double x) {
-        double const size = magnitude_of(x);
-        bool const large = size > kLarge, small = size < kSmall;
-        double const scaled = size * (large ? kDown : small ? kUp : 1.0);
-        double const square = scaled * scaled;
-        return {large ? square : 0.0, large || small ? 0.0 : square, small ? square : 0.0};
-    }
-    static GPUREDUCE_HD acc combine(acc a, acc b) {
-        return {a.large + b.large, a.middle + b.middle, a.small + b.small};
-    }
-    static GPUREDUCE_HD double finish(acc a) {
-        bool const middle = a.middle > 0 || a.middle != a.middle;
-        if (a.large > 0) return one_nan(square_root(a.large + (middle ? a.middle * kDown * kDown : 0.0)) / kDown);
-        if (!middle) return square_root(a.small) / kUp;
-        if (!(a.small > 0)) return one_nan(square_root(a.middle));
-        double const one = square_root(a.middle), other = square_root(a.small) / kUp;
-        double const high = one > other ? one : other, low = one > other ? other : one;
-        double const ratio = low / high;
-        return one_nan(high * square_root(1.0 + ratio * ratio));
-    }
+    static GPUREDUCE_HD acc load(double x) { return Square<Scaled>::of(x); }
+    static GPUREDUCE_HD acc combine(acc a, acc b) { return add(a, b); }
+    static GPUREDUCE_HD double finish(acc a) { return one_nan(root_of(a)); }
 };
 
 // The greatest |x|, as the integer that its bits are; NaN is above the infinity.
