@@ -28,7 +28,7 @@ DType check_types(const char* op, const at::Tensor& x, const at::Tensor& y, cons
 }
 
 Accumulate accumulate_named(std::optional<std::string_view> name, DTypeInfo in) {
-    bool const is_wide = part_bytes(in) == 8;
+    bool const is_wide = in.bytes == (in.kind == Kind::complex ? 16 : 8);
     if (!name) return Accumulate::native;
     if (*name == "compensated") return Accumulate::compensated;
     if (*name == "double") return is_wide ? Accumulate::native : Accumulate::float64;
