@@ -151,6 +151,44 @@ def lists(dtype):
             calls += 2
 
 
+def dots(dtype):
+    """Rows by lanes, warps and blocks, with vectors and without; columns of both; broadcast inputs."""
+
+    def compare(op, x, y, view=lambda t: t, **options):
+        global calls
+        got = op(view(x.cuda()), view(y.cuda()), **options)
+        common.assert_same_bits(got.cpu(), op(view(x), view(y), **options), f"{tuple(x.shape)} {options}")
+        calls += 1
+
+    leaf = common.leaf_elements(dtype)
+    if dtype == torch.bool:
+        return
+    if dtype not in common.FLOATING:
+        for n, chunk in ((17, 0), (leaf + 5, 1), (5 * leaf, 2)):
+            force(chunk_leaves=chunk, threads=64)
+            x = common.random_data((2, n), dtype, seed=n)
+            compare(torch.ops.gpureduce.dot, x[0], x[1])
+        return
+    vecdot = torch.ops.gpureduce.vecdot
+    paths = ((SHORT_ROW, 0), (WARP_ROW, 0), (BLOCK_ROW, 1), (BLOCK_ROW, 2))
+    for n, (path, chunk) in itertools.product((5, 32, leaf // 2, leaf + 1, 3 * leaf + 4), paths):
+        force(path=path, threads=64, chunk_leaves=chunk)
+        x = common.random_data((3, n), dtype, seed=n)
+        compare(vecdot, x, x[0].flip(0))
+        compare(vecdot, x, x, lambda t: t[..., 1:])
+        compare(vecdot, x, x.flip(1), lambda t: t[..., ::2])
+    for rows, columns, chunk in ((5, 3, 0), (70, 48, 1), (403, 5, 2), (999, 16, 8)):
+        force(threads=64, threads_across=4, chunk_leaves=chunk)
+        x = common.random_data((rows, columns), dtype, seed=rows)
+        compare(vecdot, x, x.flip(0), dim=0)
+        compare(vecdot, x, x[:, :1].contiguous(), dim=0)
+    force()
+    for mode in ("compensated", "double"):
+        x = common.random_data((40, 130), dtype)
+        compare(vecdot, x, x.flip(0), accumulate=mode)
+        compare(vecdot, x, x.flip(0), dim=0, accumulate=mode)
+
+
 def main():
     missing = common.why_no_cuda()
     if missing:
@@ -167,6 +205,7 @@ def main():
         walks(dtype)
         if dtype in common.REAL:
             lists(dtype)
+        dots(dtype)
         if dtype in common.FLOATING:
             for accumulate, dim in itertools.product(("compensated", "double"), (None, 0, 1)):
                 check(common.random_data((40, 130), dtype), dim, accumulate=accumulate)

@@ -1,6 +1,7 @@
 // gpureduce::total_norm and gpureduce::clip_grads_ on CUDA.
 
 #include <ATen/EmptyTensor.h>
+#include <ATen/ops/zeros.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 
 #include "../cuda/run.h"
@@ -32,12 +33,12 @@ at::Tensor run_cuda(const GatheredList& list, std::optional<double> max_norm) {
     at::Tensor const norm = empty_scalar(list.result);
     at::Tensor const coefficient = max_norm ? empty_scalar(at::kDouble) : at::Tensor();
     double* const factor = max_norm ? coefficient.mutable_data_ptr<double>() : nullptr;
-    cuda::ListBuffers const buffers{norm.mutable_data_ptr(),
-                                    *element_of(list.result),
-                                    factor,
-                                    max_norm.value_or(0),
-                                    mailbox_for(plan.mailbox_bytes, stream),
-                                    stream.stream()};
+    // Between several launches another thread's may come, so they need a mailbox of their own.
+    bool const alone = list.problem.count <= kManyTensors;
+    at::Tensor const own = alone ? at::Tensor() : at::zeros({plan.mailbox_bytes}, norm.options().dtype(at::kByte));
+    void* const mailbox = alone ? mailbox_for(plan.mailbox_bytes, stream) : own.mutable_data_ptr();
+    cuda::ListBuffers const buffers{
+        norm.mutable_data_ptr(), *element_of(list.result), factor, max_norm.value_or(0), mailbox, stream.stream()};
     check(cuda::run_list_norm(list.problem, plan, buffers));
     if (max_norm) check(cuda::run_list_scale(list.problem, plan, factor, stream.stream()));
     return norm;
