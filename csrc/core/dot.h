@@ -120,6 +120,9 @@ struct DotProblem {
     int misalignment[kInputs] = {};  // addresses modulo 16
 };
 
+// Of the column family: whether an input is broadcast along the columns.
+inline bool is_same_along_columns(const DotProblem& p, int input) { return p.kept.last().stride[input] == 0; }
+
 // The operator of a problem, and how it ends.
 template <class Op>
 constexpr bool is_operator_of(const DotProblem& p) {

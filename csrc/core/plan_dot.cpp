@@ -38,12 +38,14 @@ Accumulator accumulator_of(const DotProblem& p) {
     return found;
 }
 
-// Whether 16 bytes of each input lie together along an axis with steps of one element, and all other steps keep to them.
+// Whether 16 bytes of each input lie together along an axis with steps of one element, and all other steps keep to them. Of
+// columns, one input may instead be the same along that axis; of complex ones y, since x is conjugated.
 bool fits_vectors(const DotProblem& p, bool along_rows) {
-    int const bytes = dtype_info(p.in).bytes;
-    if (dtype_info(p.in).kind == Kind::integer || p.kept.count > kFastAxes) return false;
+    DTypeInfo const in = dtype_info(p.in);
+    if (in.kind == Kind::integer || p.kept.count > kFastAxes) return false;
+    auto const fits = [&](int64_t stride) { return stride * in.bytes % kVectorBytes == 0; };
     for (int i = 0; i < kInputs; ++i) {
-        auto const fits = [&](int64_t stride) { return stride * bytes % kVectorBytes == 0; };
+        if (!along_rows && is_same_along_columns(p, i) && (i == 1 || in.kind == Kind::real)) continue;
         if (p.misalignment[i] != 0) return false;
         if (along_rows ? p.step[i] != 1 : !fits(p.step[i])) return false;
         for (int d = 0; d < p.kept.count; ++d) {
@@ -51,10 +53,10 @@ bool fits_vectors(const DotProblem& p, bool along_rows) {
             if (along ? p.kept.axis[d].stride[i] != 1 : !fits(p.kept.axis[d].stride[i])) return false;
         }
     }
-    return along_rows || p.kept.last().size % components_of(bytes) == 0;
+    return along_rows || p.kept.last().size % components_of(in.bytes) == 0;
 }
 
-// The problem of x alone, for the planner of columns, which only looks at what the two have in common.
+// The problem of one input, for the planner of columns, which only looks at what the two have in common.
 Problem columns_of(const DotProblem& p, bool vector) {
     Problem one;
     one.in = one.out = p.in;
@@ -63,10 +65,11 @@ Problem columns_of(const DotProblem& p, bool vector) {
     one.n = p.n;
     one.misalignment = vector ? 0 : 1;
     one.kept.count = p.kept.count;
+    int const input = p.kept.count > 0 && is_same_along_columns(p, 0) ? 1 : 0;
     for (int d = 0; d < p.kept.count; ++d)
-        one.kept.axis[d] = {p.kept.axis[d].size, p.kept.axis[d].stride[0], p.kept.axis[d].out_stride};
+        one.kept.axis[d] = {p.kept.axis[d].size, p.kept.axis[d].stride[input], p.kept.axis[d].out_stride};
     one.reduced.count = 1;
-    one.reduced.axis[0] = {p.n, p.step[0], 0};
+    one.reduced.axis[0] = {p.n, p.step[input], 0};
     return one;
 }
 

@@ -32,7 +32,8 @@ struct DotColumnBatch : DotColumnArgs {
     PairMap<pair_axes<(V > 1)>> batch;
 };
 
-template <class Op, int V>
+// With Splat, y is the same along the columns of a unit.
+template <class Op, int V, bool Splat>
 struct DotColumns {
     using E = typename Op::element;
     static constexpr int kLeaves = column_leaves_in_flight(V * int(sizeof(E)));
@@ -52,6 +53,14 @@ struct DotColumns {
         else
             return bit_cast<Loaded>(load_vector(address));
     }
+    static __device__ __forceinline__ Loaded load_y(const E* address) {
+        if constexpr (!Splat) return load(address);
+        Loaded all;
+        E const one = load_element(address);
+#pragma unroll
+        for (E& each : all.value) each = one;
+        return all;
+    }
     __device__ __forceinline__ void add_row(Values<Op, V>& sum, const Loaded& a, const Loaded& b) const {
 #pragma unroll
         for (int v = 0; v < V; ++v)
@@ -68,7 +77,7 @@ struct DotColumns {
 #pragma unroll
             for (int r = 0; r < kAtOnce; ++r) {
                 a[r] = load(first_x + (part + r) * args.step_x);
-                b[r] = load(first_y + (part + r) * args.step_y);
+                b[r] = load_y(first_y + (part + r) * args.step_y);
             }
 #pragma unroll
             for (int r = 0; r < kAtOnce; ++r) add_row(sum, a[r], b[r]);
@@ -89,10 +98,10 @@ struct DotColumns {
 };
 
 // Like whole(), where rows are missing. Out of line: few threads come here.
-template <class Op, int V>
+template <class Op, int V, bool Splat>
 __device__ __noinline__ Values<Op, V> ragged_dot(const DotColumnArgs& args, const typename Op::element* x,
                                                  const typename Op::element* y, int64_t row) {
-    using Columns = DotColumns<Op, V>;
+    using Columns = DotColumns<Op, V, Splat>;
     Columns const columns{args, x, y};
     Values<Op, V> value[Columns::kLeaves];
 #pragma unroll
@@ -100,7 +109,7 @@ __device__ __noinline__ Values<Op, V> ragged_dot(const DotColumnArgs& args, cons
         value[i] = no_values<Op, V>();
 #pragma unroll 1
         for (int64_t r = row; r < row + kColumnLeafRows && r < args.n; ++r)
-            columns.add_row(value[i], Columns::load(x + r * args.step_x), Columns::load(y + r * args.step_y));
+            columns.add_row(value[i], Columns::load(x + r * args.step_x), Columns::load_y(y + r * args.step_y));
     }
 #pragma unroll
     for (int step = 1; step < Columns::kLeaves; step *= 2)
@@ -110,21 +119,21 @@ __device__ __noinline__ Values<Op, V> ragged_dot(const DotColumnArgs& args, cons
 }
 
 // One round: the run of this thread from `row` on.
-template <class Op, int V>
-__device__ __forceinline__ Values<Op, V> dot_run(const DotColumns<Op, V>& columns, int64_t row,
+template <class Op, int V, bool Splat>
+__device__ __forceinline__ Values<Op, V> dot_run(const DotColumns<Op, V, Splat>& columns, int64_t row,
                                                  SharedCounter<Op, V> counter) {
-    constexpr int kRows = DotColumns<Op, V>::kRows;
+    constexpr int kRows = DotColumns<Op, V, Splat>::kRows;
     auto const& args = columns.args;
     int const rows = int(max(int64_t(0), min(args.n - row, int64_t(args.run_leaves) * kColumnLeafRows)));
     int const whole = rows / kRows;
     bool const rest = rows % kRows != 0;
 #pragma unroll 1
     for (int i = 0; i < whole; ++i, row += kRows) counter.push(i, columns.whole(row));
-    if (rest) counter.push(whole, ragged_dot<Op, V>(args, columns.x, columns.y, row));
+    if (rest) counter.push(whole, ragged_dot<Op, V, Splat>(args, columns.x, columns.y, row));
     return counter.total(whole + rest);
 }
 
-template <class Op, int V>
+template <class Op, int V, bool Splat>
 __global__ void __launch_bounds__(kColumnThreads, min_column_blocks<Op, V>)
     dot_column_kernel(const __grid_constant__ DotColumnBatch<V> args, int levels) {
     using E = typename Op::element;
@@ -135,8 +144,9 @@ __global__ void __launch_bounds__(kColumnThreads, min_column_blocks<Op, V>)
     ColumnShare const share(args);
     Place<V> const place(args, share.unit);
     PairOffset const offset = args.batch.at(place.batch);
-    DotColumns<Op, V> const columns{args, static_cast<const E*>(args.x) + offset.x + place.column * args.column_x,
-                                    static_cast<const E*>(args.y) + offset.y + place.column * args.column_y};
+    DotColumns<Op, V, Splat> const columns{args,
+                                           static_cast<const E*>(args.x) + offset.x + place.column * args.column_x,
+                                           static_cast<const E*>(args.y) + offset.y + place.column * args.column_y};
     SharedCounter<Op, V> const counter{shared + threadIdx.x, int(blockDim.x)};
     SharedCounter<Op, V> const rounds{shared + levels * int(blockDim.x) + x, across};
     int64_t const run_rows = int64_t(args.run_leaves) * kColumnLeafRows;
@@ -145,7 +155,7 @@ __global__ void __launch_bounds__(kColumnThreads, min_column_blocks<Op, V>)
 #pragma unroll 1
     for (int round = 0; round < args.rounds; ++round, row += share.down * run_rows) {
         if (round > 0) __syncthreads();
-        node = dot_run<Op, V>(columns, row, counter);
+        node = dot_run<Op, V, Splat>(columns, row, counter);
         if (share.down > 1) __syncthreads();
         node = fold_down<Op, V>(node, args.across_log2, shared);
         if (args.rounds > 1 && share.y == 0) {
@@ -174,7 +184,7 @@ __global__ void __launch_bounds__(kColumnThreads, min_column_blocks<Op, V>)
     }
 }
 
-template <class Op, int V>
+template <class Op, int V, bool Splat = false>
 void launch(const DotProblem& p, const Plan& plan, const DotBuffers& b) {
     DotColumnBatch<V> args{};
     PairAxis const columns = p.kept.last();
@@ -200,7 +210,25 @@ void launch(const DotProblem& p, const Plan& plan, const DotBuffers& b) {
     args.results = {b.out, nullptr, p.in, p.in, ending_of(p)};
     args.batch = decltype(args.batch)::of(p.kept, p.kept.count - 1);
     dim3 const grid(unsigned(plan.grid_x), unsigned(plan.grid_y));
-    dot_column_kernel<Op, V><<<grid, plan.threads, size_t(plan.shared_bytes), b.stream>>>(args, plan.counter_levels);
+    dot_column_kernel<Op, V, Splat>
+        <<<grid, plan.threads, size_t(plan.shared_bytes), b.stream>>>(args, plan.counter_levels);
+}
+
+// x and y change places, so that y is the one that is the same along columns. Products of real numbers do not mind.
+DotProblem exchanged(DotProblem p) {
+    std::swap(p.step[0], p.step[1]);
+    for (int d = 0; d < p.kept.count; ++d) std::swap(p.kept.axis[d].stride[0], p.kept.axis[d].stride[1]);
+    return p;
+}
+
+template <class Op>
+void launch_vectors(const DotProblem& p, const Plan& plan, const DotBuffers& b) {
+    constexpr int kColumns = components<typename Op::element>;
+    if (is_same_along_columns(p, 1)) return launch<Op, kColumns, true>(p, plan, b);
+    if constexpr (Op::kind == Kind::real)
+        if (is_same_along_columns(p, 0))
+            return launch<Op, kColumns, true>(exchanged(p), plan, {b.y, b.x, b.out, b.mailbox, b.stream});
+    launch<Op, kColumns>(p, plan, b);
 }
 
 }  // namespace
@@ -213,7 +241,7 @@ cudaError_t run_dot_column(const DotProblem& problem, const Plan& plan, const Do
             constexpr int kColumns = components<typename Op::element>;
             found = true;
             if constexpr (kColumns > 1)
-                if (plan.loader == Loader::vector) return launch<Op, kColumns>(problem, plan, buffers);
+                if (plan.loader == Loader::vector) return launch_vectors<Op>(problem, plan, buffers);
             launch<Op, 1>(problem, plan, buffers);
         }
     });
