@@ -13,8 +13,11 @@ inline constexpr unsigned kFullWarp = 0xffffffffu;
 // Blocks that must fit an SM: two leave 64 registers a thread, room for two leaves. With that bound the compiler converts
 // float16 before all loads are on their way, so it gets more.
 template <class Op>
-inline constexpr int min_blocks =
-    std::is_same_v<typename Op::element, Half> || (Op::pivoted && sizeof(typename Op::element) != 4) ? 1 : 2;
+inline constexpr bool takes_registers =
+    sizeof(typename Op::element) == 2 ? Op::pivoted || (sizeof(typename Op::acc) > 8 && !Op::indexed)
+                                      : Op::pivoted && sizeof(typename Op::element) == 8;
+template <class Op>
+inline constexpr int min_blocks = std::is_same_v<typename Op::element, Half> || takes_registers<Op> ? 1 : 2;
 
 template <class A>
 struct WordsOf {

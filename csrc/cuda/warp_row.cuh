@@ -19,7 +19,7 @@ __device__ __forceinline__ int64_t own_row() {
 }
 
 template <class Op, Loader L>
-__global__ void __launch_bounds__(kMaxThreads, Op::pivoted ? min_blocks<Op> : kBlocksPerSm)
+__global__ void __launch_bounds__(kMaxThreads, takes_registers<Op> ? 1 : kBlocksPerSm)
     warp_row_kernel(const __grid_constant__ RowArgs<L> args) {
     using E = typename Op::element;
     using A = typename Op::acc;
