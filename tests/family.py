@@ -27,7 +27,7 @@ class Member:
 
     @property
     def function(self):
-        return self.name.split(".")[0]
+        return self.name.split()[0].partition(".")[0]
 
     def calls(self, x):
         """(dim, keepdim) that the operator takes of x."""
@@ -95,6 +95,18 @@ def by_keywords(name, dims="any", **options):
         lambda x, d, k: getattr(torch_reduce, name)(x, dim=d, keepdim=k),
         dims,
         **options,
+    )
+
+
+def with_mean(name, first):
+    """Beside torch.mean: the mean of torch.var_mean is NaN where it is infinite."""
+    packet = getattr(ops, name)
+    return Member(
+        name,
+        lambda x, d, k: packet(x, dim=d, keepdim=k),
+        lambda x, d, k: (first(x, dim=d, keepdim=k), torch.mean(x, dim=d, keepdim=k)),
+        lambda x, d, k: getattr(torch_reduce, name)(x, dim=d, keepdim=k),
+        dtypes=INEXACT,
     )
 
 
@@ -176,7 +188,10 @@ FAMILY = [
         differentiable=False,
     ),
     *(norm(order) for order in (2, 1, 0, float("inf"), -float("inf"), 3, 0.5, -1)),
-    *(by_keywords(name, dtypes=INEXACT) for name in ("var", "std", "var_mean", "std_mean")),
+    by_keywords("var", dtypes=INEXACT),
+    by_keywords("std", dtypes=INEXACT),
+    with_mean("var_mean", torch.var),
+    with_mean("std_mean", torch.std),
     listed("logsumexp"),
     Member(
         "softmax_stats",
@@ -184,7 +199,7 @@ FAMILY = [
         statistics,
         lambda x, d, k: torch_reduce.softmax_stats(x, d, k),
         "one",
-        tuple(REAL),
+        ORDERED,
     ),
 ]
 
