@@ -80,11 +80,15 @@ struct Extremes : OperatorDefaults<E> {
     }
 };
 
+GPUREDUCE_HD double magnitude_of(double x) {  // also of -0.0 and of NaN without a sign: a rank has none
+    return bit_cast<double>(bit_cast<int64_t>(x) & FloatOrder<double, int64_t>::magnitude);
+}
+
 // |x|, of complex numbers to a unit in the last place, as the rank of a float, which it is without a flip.
 template <class E>
 GPUREDUCE_HD auto magnitude_of(E x) {
     if constexpr (info_of<E>.kind == Kind::complex) {
-        double const re = x.re < 0 ? -double(x.re) : double(x.re), im = x.im < 0 ? -double(x.im) : double(x.im);
+        double const re = magnitude_of(double(x.re)), im = magnitude_of(double(x.im));
         if constexpr (sizeof(E) == 8) {
             return float(square_root(re * re + im * im));
         } else {
@@ -94,8 +98,6 @@ GPUREDUCE_HD auto magnitude_of(E x) {
             double const ratio = high > 0 ? low / high : 0.0;
             return high * square_root(1.0 + ratio * ratio);
         }
-    } else if constexpr (std::is_same_v<E, double>) {
-        return bit_cast<double>(bit_cast<int64_t>(x) & FloatOrder<double, int64_t>::magnitude);
     } else {
         return bit_cast<float>(bit_cast<int32_t>(Load<float, E>::of(x)) & FloatOrder<float, int32_t>::magnitude);
     }
