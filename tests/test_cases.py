@@ -6,51 +6,12 @@ import pytest
 import torch
 
 from tests import common
-from tests.common import REAL, assert_same_bits, name
+from tests.common import REAL, name
+from tests.family import FAMILY, ops, results
 
-ops = torch.ops.gpureduce
 inf, nan = math.inf, math.nan
 
 floats = pytest.mark.parametrize("dtype", REAL, ids=name)
-
-# Operators as functions of (x, dims or None, keepdim); torch's namesakes in the same form.
-MANY = {
-    "sum": lambda o, x, d, k: o.sum(x, d, k),
-    "mean": lambda o, x, d, k: o.mean(x, d, k),
-    "nansum": lambda o, x, d, k: o.nansum(x, d, k),
-    "nanmean": lambda o, x, d, k: o.nanmean(x, d, k),
-    "amax": lambda o, x, d, k: o.amax(x, [] if d is None else d, k),
-    "amin": lambda o, x, d, k: o.amin(x, [] if d is None else d, k),
-    "any": lambda o, x, d, k: o.any(x, d, k),
-    "all": lambda o, x, d, k: o.all(x, d, k),
-    "norm": lambda o, x, d, k: norm_of(o)(x, 2, d, k),
-    "norm1": lambda o, x, d, k: norm_of(o)(x, 1, d, k),
-    "norm_inf": lambda o, x, d, k: norm_of(o)(x, inf, d, k),
-    "var": lambda o, x, d, k: o.var(x, d, correction=1, keepdim=k),
-    "std": lambda o, x, d, k: o.std(x, d, correction=0, keepdim=k),
-    "var_mean": lambda o, x, d, k: o.var_mean(x, d, correction=1, keepdim=k),
-    "std_mean": lambda o, x, d, k: o.std_mean(x, d, correction=0, keepdim=k),
-    "logsumexp": lambda o, x, d, k: o.logsumexp(x, list(range(x.dim())) if d is None else d, k),
-}
-ONE = {  # of one dim, or of all if that is None
-    "prod": lambda o, x, d, k: o.prod(x) if d is None else o.prod(x, d, k),
-    "max": lambda o, x, d, k: o.max(x) if d is None else o.max(x, d, k),
-    "min": lambda o, x, d, k: o.min(x) if d is None else o.min(x, d, k),
-    "argmax": lambda o, x, d, k: o.argmax(x, d, k),
-    "argmin": lambda o, x, d, k: o.argmin(x, d, k),
-    "aminmax": lambda o, x, d, k: o.aminmax(x, dim=d, keepdim=k),
-}
-EVERY = {**MANY, **ONE}
-every = pytest.mark.parametrize("operator", EVERY)
-
-
-def norm_of(where):
-    return torch.linalg.vector_norm if where is torch else where.norm
-
-
-def results(operator, where, x, dim=None, keepdim=False):
-    values = EVERY[operator](where, x, dim, keepdim)
-    return list(values) if isinstance(values, tuple) else [values]
 
 
 def tensor(values, dtype, device):
@@ -80,7 +41,11 @@ def test_start_values_of_integers(device, dtype):
         assert ops.amax(low).item() == least and ops.argmax(low).item() == 0
 
 
-NAN_OPERATORS = [word for word in EVERY if word not in ("nansum", "nanmean", "any", "all", "argmax", "argmin")]
+SEES_NAN = [
+    member
+    for member in FAMILY
+    if member.differentiable and member.name not in ("nansum", "nanmean", "norm 0", "max.dim", "min.dim")
+]
 
 
 @floats
@@ -90,9 +55,9 @@ def test_nan_at_every_position(device, dtype, n):
     for position in (0, 31, 32, 255, 256, n // 2, n - 1):
         x = torch.ones(n, dtype=dtype, device=device)
         x[position] = nan
-        for operator in NAN_OPERATORS:
-            for value in results(operator, ops, x):
-                assert value.isnan().item(), f"{operator}, NaN at {position}"
+        for member in SEES_NAN:
+            for value in results(member.ours(x, 0 if member.dims == "one" else None, False)):
+                assert value.isnan().item(), f"{member}, NaN at {position}"
         for word in ("argmax", "argmin"):
             assert getattr(ops, word)(x).item() == position
         for word in ("max", "min"):
@@ -227,48 +192,6 @@ def test_variance_of_large_numbers(device):
 # --- shapes ---------------------------------------------------------------------------------------------------------
 
 
-OF_NOTHING = {"sum": 0, "nansum": 0, "prod": 1, "any": False, "all": True, "norm": 0, "norm1": 0, "logsumexp": -inf}
-OF_NOTHING |= dict.fromkeys(("mean", "nanmean", "var", "std", "var_mean", "std_mean"), nan)
-
-
-@every
-@pytest.mark.parametrize("shape", [(0, 3), (2, 0), (0,), (3, 0, 4)], ids=str)
-def test_empty_dims(device, operator, shape):
-    """B24: the identity of an empty row, or an error where there is none; no error where there are no rows."""
-    for place in (device, "meta"):
-        x = torch.ones(shape, device=place)
-        for dim in (None, *range(len(shape))):
-            for keepdim in (False, True):
-                empty_row = dim is None or shape[dim] == 0
-                if empty_row and operator not in OF_NOTHING:
-                    with pytest.raises((RuntimeError, IndexError)):
-                        results(operator, ops, x, dim, keepdim)
-                    continue
-                for value in results(operator, ops, x, dim, keepdim):
-                    rows = [n for d, n in enumerate(shape) if d != dim] if dim is not None else []
-                    if keepdim:
-                        continue
-                    assert list(value.shape) == rows
-                    if place != "meta" and empty_row:
-                        want = torch.full(value.shape, OF_NOTHING[operator], dtype=value.dtype)
-                        torch.testing.assert_close(value.cpu(), want, equal_nan=True)
-
-
-@every
-def test_empty_errors_are_torchs(device, operator):
-    for dim in (None, 0):
-        try:
-            torch_results = results(operator, torch, torch.ones(0, 3), dim)
-        except (RuntimeError, IndexError) as error:
-            for place in (device, "meta"):
-                with pytest.raises(type(error)):
-                    results(operator, ops, torch.ones(0, 3, device=place), dim)
-        else:
-            got = results(operator, ops, torch.ones(0, 3, device=device), dim)
-            for ours, theirs in zip(got, torch_results, strict=True):
-                assert_same_bits(ours.cpu(), theirs, operator)
-
-
 def test_norms_of_nothing(device):
     x = torch.ones(2, 0, device=device)
     assert ops.norm(x, 0, 1).tolist() == [0, 0] and ops.norm(x, 2, 1).tolist() == [0, 0]
@@ -278,56 +201,16 @@ def test_norms_of_nothing(device):
         assert ops.norm(x, order, 0).shape == (0,)
 
 
-DIFFERENTIABLE = [word for word in EVERY if word not in ("any", "all", "argmax", "argmin")]
-
-
-@pytest.mark.parametrize("operator", DIFFERENTIABLE)
-def test_nothing_to_read_and_nothing_to_write(device, operator):
+@pytest.mark.parametrize("member", [m for m in FAMILY if m.differentiable and m.dims != "whole"], ids=str)
+def test_nothing_to_read_and_nothing_to_write(device, member):
     """B25: no launch of 0 blocks, forward or backward, and no error left behind for the next call."""
     x = torch.ones(4, 5, 0, device=device, requires_grad=True)
-    first = results(operator, ops, x, 1)[0]
-    assert first.shape == (4, 0)
-    first.sum().backward()
-    assert x.grad.shape == (4, 5, 0)
-    if operator in OF_NOTHING:
-        first = results(operator, ops, x, 2)[0]
-        assert first.shape == (4, 5)
-        (gradient,) = torch.autograd.grad(first.sum(), x)
-        assert gradient.shape == (4, 5, 0)
+    for dim, shape in ((1, (4, 0)), *([(2, (4, 5))] if member.empty else [])):
+        first = results(member.ours(x, dim, False))[0]
+        assert first.shape == shape
+        (gradient,) = torch.autograd.grad(first.sum(), x, allow_unused=member.name == "norm 0")
+        assert gradient is None or gradient.shape == (4, 5, 0)
     assert ops.sum(torch.ones(10, device=device)).item() == 10
-
-
-@pytest.mark.parametrize("operator", MANY)
-def test_lists_of_dims(device, operator):
-    """B27: None, [], repeated and negative dims, on every device the same."""
-    for place in (device, "meta"):
-        x = torch.tensor([[1.0, 2, 3], [4, 5, 7]], device=place)
-        for dim in ([0, 0], [0, -2], [-1, 1]):
-            with pytest.raises(RuntimeError, match=r"dim \d appears more than once"):
-                results(operator, ops, x, dim)
-        for dim in (2, [2], [0, -3]):
-            with pytest.raises(IndexError, match=r"dim -?\d is out of range for a 2-d tensor \(expected -2\.\.1\)"):
-                results(operator, ops, x, dim)
-        for dim in (None, [], [0, 1], [-1], -2):
-            for keepdim in (False, True):
-                want = results(operator, torch, torch.tensor([[1.0, 2, 3], [4, 5, 7]]), dim, keepdim)
-                for ours, theirs in zip(results(operator, ops, x, dim, keepdim), want, strict=True):
-                    assert ours.shape == theirs.shape and ours.dtype == theirs.dtype
-                    if place != "meta":
-                        torch.testing.assert_close(ours.cpu(), theirs)
-
-
-@pytest.mark.parametrize("operator", ONE)
-def test_one_dim(device, operator):
-    for place in (device, "meta"):
-        x = torch.tensor([[1.0, 2, 3], [4, 5, 7]], device=place)
-        with pytest.raises(IndexError, match=r"dim 2 is out of range for a 2-d tensor \(expected -2\.\.1\)"):
-            results(operator, ops, x, 2)
-        for dim in (0, 1, -1, -2):
-            for keepdim in (False, True):
-                want = results(operator, torch, torch.tensor([[1.0, 2, 3], [4, 5, 7]]), dim, keepdim)
-                for ours, theirs in zip(results(operator, ops, x, dim, keepdim), want, strict=True):
-                    assert ours.shape == theirs.shape and ours.dtype == theirs.dtype
 
 
 LAYOUTS = {
@@ -339,41 +222,17 @@ LAYOUTS = {
 }
 
 
-@every
+@pytest.mark.parametrize("member", FAMILY, ids=str)
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_meta_has_the_sizes_and_strides_of_the_real_results(device, operator, layout):
+def test_meta_has_the_sizes_and_strides_of_the_real_results(device, member, layout):
     """B28: both are contiguous, in any layout."""
     x = LAYOUTS[layout](common.random_data((2, 3, 4, 5), torch.float32, device=device))
     fake = LAYOUTS[layout](torch.empty(2, 3, 4, 5, device="meta"))
-    for dim in (None, 0, 1, -1, *([[0, 2], [0, 1, 2, 3]] if operator in MANY else [])):
-        for keepdim in (False, True):
-            pairs = zip(
-                results(operator, ops, x, dim, keepdim), results(operator, ops, fake, dim, keepdim), strict=True
-            )
-            for real, meta in pairs:
-                assert real.shape == meta.shape and real.stride() == meta.stride() and real.dtype == meta.dtype
-                assert real.is_contiguous()
-
-
-OPCHECKS = ["mean", "nansum", "prod", "amax", "max", "argmax", "any", "norm", "var_mean", "std", "logsumexp", "aminmax"]
-
-
-@pytest.mark.parametrize("operator", OPCHECKS)
-def test_opcheck(device, operator):
-    x = common.random_data((2, 3, 4), torch.float32, device=device)
-    word, positional, named = operator, (1,), {}
-    overload = "dim" if operator == "max" else "default"
-    if operator in ("std", "var_mean"):
-        named = {"correction": 0, "keepdim": True}
-    elif operator == "norm":
-        positional = (2, [0, 2])
-    elif operator == "aminmax":
-        positional, named = (), {"dim": 1}
-    elif operator in ("mean", "nansum", "amax", "prod", "logsumexp"):
-        positional = ([0, 2],)
-    operation = getattr(getattr(ops, word), overload)
-    for view in (x, x.permute(2, 0, 1), x[:1].expand(5, 3, 4), x[:, :, :0] if operator == "nansum" else x[:, ::2]):
-        torch.library.opcheck(operation, (view.detach().requires_grad_(), *positional), named)
+    for dim, keepdim in member.calls(x):
+        both = results(member.ours(x, dim, keepdim)), results(member.ours(fake, dim, keepdim))
+        for real, meta in zip(*both, strict=True):
+            assert real.shape == meta.shape and real.stride() == meta.stride() and real.dtype == meta.dtype
+            assert real.is_contiguous()
 
 
 # --- dtypes ---------------------------------------------------------------------------------------------------------
@@ -431,14 +290,13 @@ def test_complex_numbers(device):
 def test_autocast_is_torchs(device, kind, fast):
     """B53: the same types as torch's namesakes on the same device; gradients have the input's."""
     x = common.exact_data(40, getattr(torch, kind), device).view(5, 8).requires_grad_()
-    with torch.autocast(device, dtype=fast):
-        for operator in EVERY:
-            for dim in (None, 1):
-                got, want = results(operator, ops, x, dim), results(operator, torch, x, dim)
-                assert [v.dtype for v in got] == [v.dtype for v in want], operator
-                if operator in DIFFERENTIABLE:
-                    (gradient,) = torch.autograd.grad(got[0].sum(), x)
-                    assert gradient.dtype == x.dtype, operator
-        with torch.autocast(device, enabled=False):
-            for operator in EVERY:
-                assert results(operator, ops, x)[0].dtype == results(operator, torch, x)[0].dtype
+    namesakes = [member for member in FAMILY if member.name not in ("sumsq", "softmax_stats")]
+    for enabled in (True, False):
+        with torch.autocast(device, dtype=fast, enabled=enabled):
+            for member in namesakes:
+                for dim in {"whole": [None], "one": [1]}.get(member.dims, [None, 1]):
+                    got, want = (results(function(x, dim, False)) for function in (member.ours, member.theirs))
+                    assert [value.dtype for value in got] == [value.dtype for value in want], member
+                    if member.differentiable and member.name != "norm 0":
+                        (gradient,) = torch.autograd.grad(got[0].sum(), x)
+                        assert gradient.dtype == x.dtype, member

@@ -187,20 +187,26 @@ GradientCall describe(const Call& call, const at::Tensor& first) {
     return gradient;
 }
 
-// Gives the results their history. A result is saved after it has one, since it must not own its node.
-void set_history(const Call& call, const at::Tensor& first, const at::Tensor& second) {
+// Gives the results their history.
+Backward& set_history(const Call& call, const at::Tensor& first, const at::Tensor& second) {
     auto* const node = new Backward(call.op);
     NodePointer const pointer = make_node(node);
     node->set_next_edges(torch::autograd::collect_next_edges(call.self));
     node->call = describe(call, first);
     torch::autograd::set_history(first, pointer);
     if (has_second_gradient(call.op.gradient)) torch::autograd::set_history(second, pointer);
+    return *node;
+}
+
+// Results are saved after they have their history, since they must not own their node, and after they have their tangents,
+// which a derivative of the gradient asks for.
+void save(const Call& call, const at::Tensor& first, const at::Tensor& second, Backward& node) {
     Saves const saves = saves_of(call.op.gradient);
     if (!saves.self && !saves.first && !saves.second) return;
-    node->tensors = std::make_unique<SavedTensors>();
-    if (saves.self) node->tensors->self = SavedVariable(call.self, /*is_output=*/false);
-    if (saves.first) node->tensors->first = SavedVariable(first, /*is_output=*/true);
-    if (saves.second) node->tensors->second = SavedVariable(second, /*is_output=*/true);
+    node.tensors = std::make_unique<SavedTensors>();
+    if (saves.self) node.tensors->self = SavedVariable(call.self, /*is_output=*/false);
+    if (saves.first) node.tensors->first = SavedVariable(first, /*is_output=*/true);
+    if (saves.second) node.tensors->second = SavedVariable(second, /*is_output=*/true);
 }
 
 void set_tangents(const at::Tensor* const* results, const variable_list& tangents) {
@@ -238,7 +244,7 @@ struct Autograd {
             first = &std::get<0>(results), second = &std::get<1>(results);
         else
             first = &results;
-        if (requires_grad) set_history(call, *first, *second);
+        Backward* const node = requires_grad ? &set_history(call, *first, *second) : nullptr;
         if (tangent.defined() && torch::autograd::isDifferentiableType(first->scalar_type())) {
             at::Tensor const* const each[] = {first, second};
             if constexpr (is_linear(kOperators[Row].gradient))
@@ -246,6 +252,7 @@ struct Autograd {
             else
                 set_tangents(each, forward_of(call, tangent, *first, *second));
         }
+        if (node) save(call, *first, *second, *node);
         return results;
     }
 };
