@@ -54,6 +54,7 @@ bench: build
 	@if $(PYTHON) -c 'import sys, torch; sys.exit(not torch.cuda.is_available())'; then set -ex; \
 	  $(PYTHON) -m bench.bench_reduce --suite grid models heatmap accumulate ops; \
 	  $(PYTHON) -m bench.bench_host; \
+	  $(PYTHON) -m bench.bench_clip; \
 	else echo "no GPU here: CPU only"; fi
 	$(PYTHON) -m bench.bench_accuracy
 	$(PYTHON) -m bench.bench_cpu
