@@ -74,5 +74,7 @@ for _name in torch._C._dispatch_get_all_op_names():
     _base, _, _overload = _name.removeprefix("gpureduce::").partition(".")
     if _name.startswith("gpureduce::") and not _base.startswith("_"):
         _op = getattr(getattr(_ops, _base), _overload or "default")
-        if not _op._schema.is_mutable:  # the overloads with out= have no rule, as torch's
+        _tensors = [a.name for a in _op._schema.arguments if "Tensor" in str(a.type)]
+        # Those of several tensors have rules of their own; the overloads with out= have none, as torch's.
+        if _tensors == ["self"]:
             torch.library.register_vmap(_name, batching_rule(_op))
