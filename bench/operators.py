@@ -136,7 +136,7 @@ LIST = (
     Operator("std", over_dims("std")),
     Operator("var_mean", over_dims("var_mean"), results=("value", "value"), returns="2: var, mean"),
     Operator("std_mean", over_dims("std_mean"), results=("value", "value"), returns="2: std, mean"),
-    Operator("logsumexp", over_dims("logsumexp"), dtypes=ORDERED, all_dims=False),
+    Operator("logsumexp", over_dims("logsumexp"), dtypes=EVERY, all_dims=False),
     Operator(
         "softmax_stats",
         over_dim("softmax_stats"),

@@ -159,25 +159,25 @@ struct ArgExtreme : OperatorDefaults<E> {
     }
     struct Local {
         Rank rank;
-        int32_t offset;
+        int32_t place;
     };
-    static GPUREDUCE_HD Local first(E x, int offset) { return {merit(x), offset}; }
-    static GPUREDUCE_HD void see(Local& local, E x, int offset) {
+    static GPUREDUCE_HD Local first(E x, int place) { return {merit(x), place}; }
+    static GPUREDUCE_HD void see(Local& local, E x, int place) {
         Rank const rank = merit(x);
-        if (rank > local.rank) local = {rank, offset};
+        if (rank > local.rank) local = {rank, place};
     }
     static GPUREDUCE_HD Local none() { return {worst, 0x7fffffff}; }
-    static GPUREDUCE_HD void see_any(Local& local, E x, int offset) {
+    static GPUREDUCE_HD void see_any(Local& local, E x, int place) {
         Rank const rank = merit(x);
-        if (rank > local.rank || (rank == local.rank && offset < local.offset)) local = {rank, offset};
+        if (rank > local.rank || (rank == local.rank && place < local.place)) local = {rank, place};
     }
     static GPUREDUCE_HD Local better(Local a, Local b) {
-        bool const other = b.rank > a.rank || (b.rank == a.rank && b.offset < a.offset);
-        return {other ? b.rank : a.rank, other ? b.offset : a.offset};
+        bool const other = b.rank > a.rank || (b.rank == a.rank && b.place < a.place);
+        return {other ? b.rank : a.rank, other ? b.place : a.place};
     }
     static GPUREDUCE_HD acc at(Local local, int64_t base) {
-        uint64_t const index = uint64_t(base + local.offset);
-        if (local.offset == 0x7fffffff) return identity();
+        uint64_t const index = uint64_t(base + local.place);
+        if (local.place == 0x7fffffff) return identity();
         return {local.rank, uint32_t(index), uint32_t(index >> 32)};
     }
     static GPUREDUCE_HD acc identity() { return {worst, ~0u, 0x7fffffff}; }

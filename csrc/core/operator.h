@@ -15,10 +15,10 @@
 //   order_free           any order of combining gives the same bits, so the tree need not be followed (integers, extremes)
 //   coverage             for which shapes and layouts it has CUDA kernels of their own; others go through more general ones
 //   indexed              knows where its elements are. In place of load(x) it has
-//                            Local               the best of some elements and its offset from a base
-//                            first(x, offset)    of one element
-//                            see(local, x, offset)   of one more with a higher offset
-//                            none()              of no element; see_any(local, x, offset) adds to it, in any order
+//                            Local               the best of some elements and its place from a base
+//                            first(x, place)    of one element
+//                            see(local, x, place)   of one more with a higher place
+//                            none()              of no element; see_any(local, x, place) adds to it, in any order
 //                            better(a, b)        of two, in any order
 //                            at(local, base)     Local -> acc
 //   pivoted              looks twice at the elements of a leaf, whose terms are relative to what it saw of all of them. In place

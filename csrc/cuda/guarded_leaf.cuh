@@ -31,19 +31,19 @@ __device__ __forceinline__ Sums<Op> no_sums() {
         return sum;
     }
 }
-// Component c, `offset` elements behind this lane's first.
+// Component c, `place` elements behind this lane's first.
 template <class Op, class Load>
-__device__ __forceinline__ void add_component(Sums<Op>& sum, int c, int offset, typename Op::element value, Load load) {
+__device__ __forceinline__ void add_component(Sums<Op>& sum, int c, int place, typename Op::element value, Load load) {
     if constexpr (Op::indexed)
-        Op::see_any(sum, value, offset);
+        Op::see_any(sum, value, place);
     else if constexpr (Op::order_free)
         sum = join<Op>(sum, RowPart<Op>(load(value)));
     else
         sum.of[c] = Op::combine(sum.of[c], load(value));
 }
-// The first `count` elements of a pack, `offset` elements behind this lane's first.
+// The first `count` elements of a pack, `place` elements behind this lane's first.
 template <class Op, class Load>
-__device__ __forceinline__ void add_pack(Sums<Op>& sum, const Pack<typename Op::element>& pack, int count, int offset,
+__device__ __forceinline__ void add_pack(Sums<Op>& sum, const Pack<typename Op::element>& pack, int count, int place,
                                          Load load) {
     using E = typename Op::element;
     if constexpr (adds_words<Op>) {
@@ -51,7 +51,7 @@ __device__ __forceinline__ void add_pack(Sums<Op>& sum, const Pack<typename Op::
     } else {
 #pragma unroll
         for (int c = 0; c < components<E>; ++c)
-            if (c < count) add_component<Op>(sum, c, offset + c, pack.value[c], load);
+            if (c < count) add_component<Op>(sum, c, place + c, pack.value[c], load);
     }
 }
 template <class Op>
