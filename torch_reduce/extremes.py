@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple, overload
 
 import torch
+
+from .ops import Dim
 
 _ops = torch.ops.gpureduce
 
@@ -26,9 +27,7 @@ class Extreme(NamedTuple):
     indices: torch.Tensor
 
 
-def amax(
-    input: torch.Tensor, dim: int | Sequence[int] = (), keepdim: bool = False, *, out: torch.Tensor | None = None
-) -> torch.Tensor:
+def amax(input: torch.Tensor, dim: Dim = (), keepdim: bool = False, *, out: torch.Tensor | None = None) -> torch.Tensor:
     """The greatest elements over the given dims: :func:`torch.amax`.
 
     NaN where a row has one. Of zeros, +0.0 counts as greater than -0.0. The gradient is shared by all elements that
@@ -36,7 +35,7 @@ def amax(
 
     Args:
         input: of any type but complex.
-        dim: the dim or dims; an empty sequence means all.
+        dim: the dim or dims; None and an empty sequence mean all. (The operator itself takes no None, as torch's schema.)
         keepdim, out: as for :func:`torch_reduce.sum`; out has to be of input's type.
 
     Raises:
@@ -45,15 +44,15 @@ def amax(
         NotImplementedError: input is complex, or of a type that has no kernel.
     """
     result: torch.Tensor
+    dim = () if dim is None else dim
     result = _ops.amax(input, dim, keepdim) if out is None else _ops.amax.out(input, dim, keepdim, out=out)
     return result
 
 
-def amin(
-    input: torch.Tensor, dim: int | Sequence[int] = (), keepdim: bool = False, *, out: torch.Tensor | None = None
-) -> torch.Tensor:
+def amin(input: torch.Tensor, dim: Dim = (), keepdim: bool = False, *, out: torch.Tensor | None = None) -> torch.Tensor:
     """The least elements over the given dims: :func:`torch.amin`. As :func:`amax` in everything else."""
     result: torch.Tensor
+    dim = () if dim is None else dim
     result = _ops.amin(input, dim, keepdim) if out is None else _ops.amin.out(input, dim, keepdim, out=out)
     return result
 
