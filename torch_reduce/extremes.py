@@ -35,7 +35,7 @@ def amax(input: torch.Tensor, dim: Dim = (), keepdim: bool = False, *, out: torc
 
     Args:
         input: of any type but complex.
-        dim: the dim or dims; None and an empty sequence mean all. (The operator itself takes no None, as torch's schema.)
+        dim: the dim or dims; None and an empty sequence mean all. (torch.ops.gpureduce.amax takes no None.)
         keepdim, out: as for :func:`torch_reduce.sum`; out has to be of input's type.
 
     Raises:
