@@ -257,7 +257,8 @@ def test_small_integers_do_not_wrap(device):
                 assert getattr(ops, word)(place).dtype == dtype, word
             for word in ("any", "all"):
                 assert getattr(ops, word)(place).dtype == (torch.uint8 if dtype == torch.uint8 else torch.bool)
-            assert ops.argmax(place).dtype == torch.int64
+            if dtype != torch.bool:  # which torch's refuses, too
+                assert ops.argmax(place).dtype == torch.int64
             for word in ("mean", "nanmean", "var", "std", "var_mean", "norm"):
                 with pytest.raises(RuntimeError, match=f"gpureduce::{word}"):
                     getattr(ops, word)(place)
