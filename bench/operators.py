@@ -104,7 +104,7 @@ VALUE_AND_INDEX: dict[str, Any] = {
 }
 INDEX: dict[str, Any] = {"results": ("index",), "gradient": "no", "dtypes": ("float", "integer")}
 TRUTH: dict[str, Any] = {"results": ("truth",), "gradient": "no", "dtypes": EVERY}
-VECTORS: dict[str, Any] = {"operands": 2, "dtypes": ("float", "complex", "integer")}
+VECTORS: dict[str, Any] = {"operands": 2}
 
 LIST = (
     Operator("sum", over_dims("sum"), results=("total",), dtypes=EVERY, bits="yes"),
@@ -146,8 +146,10 @@ LIST = (
         dtypes=ORDERED,
         all_dims=False,
     ),
-    Operator("vecdot", vecdot, **VECTORS, all_dims=False, shapes=("rows", "columns")),
-    Operator("dot", lambda space, x, d: space.dot(x[0], x[1]), **VECTORS, shapes=("full",)),
+    Operator("vecdot", vecdot, **VECTORS, dtypes=INEXACT, all_dims=False, shapes=("rows", "columns")),
+    Operator(
+        "dot", lambda space, x, d: space.dot(x[0], x[1]), **VECTORS, dtypes=(*INEXACT, "integer"), shapes=("full",)
+    ),
     Operator("total_norm", lambda space, x, d: space.total_norm([x]), shapes=()),  # of lists, so no case of these
 )
 OPERATORS = {operator.name: operator for operator in LIST}
