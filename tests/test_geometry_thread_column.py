@@ -23,7 +23,7 @@ def test_paths_of_columns_of_few_rows():
     for rows in (9, 64, 128):
         assert path((rows, 1000), 0) == path((3, rows, 1000), 1) == "column", rows
         assert path((rows, 1_000_000), 0) == path((1000, rows, 1000), 1) == "thread_column", rows
-        assert path((rows, 100_000), 0, sms=264) != path((rows, 100_000), 0, sms=1) == "thread_column", rows
+        assert path((rows, 40_000), 0, sms=264) != path((rows, 40_000), 0, sms=1) == "thread_column", rows
     assert path((129, 1_000_000), 0) == "column"
     assert path((4, 1000, 4, 1000), [0, 2]) == "column"  # rows along two axes
 
