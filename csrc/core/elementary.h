@@ -33,7 +33,8 @@ template <>
 struct ExpConstants<float> {
     using Bits = int32_t;
     static constexpr int mantissa_bits = 23;
-    static constexpr float shifter = 0x1.8p23f, per_ln2 = 0x1.715476p0f, ln2_high = 0x1.62e4p-1f, ln2_low = 0x1.7f7d1cp-20f;
+    static constexpr float shifter = 0x1.8p23f, per_ln2 = 0x1.715476p0f, ln2_high = 0x1.62e4p-1f,
+                           ln2_low = 0x1.7f7d1cp-20f;
     static constexpr float least = -104, greatest = 89, least_normal = -87;
     static GPUREDUCE_HD float q(float r) {
         float q = 0x1.6a2252p-10f;

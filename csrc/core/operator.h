@@ -38,11 +38,11 @@ namespace gpureduce {
 enum class OpId : uint8_t {
     sum,
     nansum,
-    squares,      // sum of |x|^2
-    magnitudes,   // sum of |x|
+    squares,     // sum of |x|^2
+    magnitudes,  // sum of |x|
     product,
-    nonzero,      // how many elements are not zero
-    extremes,     // the least and the greatest
+    nonzero,   // how many elements are not zero
+    extremes,  // the least and the greatest
     extreme_magnitudes,
     argmin,
     argmax,
@@ -60,14 +60,17 @@ constexpr bool operator==(OpKey a, OpKey b) { return a.op == b.op && a.in == b.i
 
 // Which result a call wants of its accumulators.
 enum class Form : uint8_t {
-    total,      // what was accumulated
-    mean,       // divided by the number of elements
-    root,       // its square root
-    any, all,   // nonzero: whether one is, whether each is
-    least, greatest,
-    both,       // two results: (least, greatest), (value, index), (maximum, sum)
+    total,  // what was accumulated
+    mean,   // divided by the number of elements
+    root,   // its square root
+    any,
+    all,  // nonzero: whether one is, whether each is
+    least,
+    greatest,
+    both,  // two results: (least, greatest), (value, index), (maximum, sum)
     index,
-    variance, deviation,  // and the mean as the second result, if there is room for it
+    variance,
+    deviation,  // and the mean as the second result, if there is room for it
     logarithm,
 };
 

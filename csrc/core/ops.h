@@ -53,7 +53,8 @@ using ExtremeOps = Joined<OfEach<Extremes, RealTypes>, OfEach<ExtremeMagnitudes,
 using ArgOps = Joined<OfEach<ArgMin, RealTypes>, OfEach<ArgMax, RealTypes>>;
 // Of one-byte types, see resolve.cpp.
 using NonzeroOps =
-    OfEach<Nonzero, TypeList<double, float, Half, BFloat16, int64_t, int32_t, int16_t, Complex<float>, Complex<double>>>;
+    OfEach<Nonzero,
+           TypeList<double, float, Half, BFloat16, int64_t, int32_t, int16_t, Complex<float>, Complex<double>>>;
 
 using NanSumOps = TypeList<NanSum<double, double>, NanSum<double, Compensated<double>>,                     //
                            NanSum<float, float>, NanSum<float, Compensated<float>>, NanSum<float, double>,  //

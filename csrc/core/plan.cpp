@@ -10,7 +10,9 @@ Accumulator accumulator_of(const Problem& p) {
     OpKey const key{p.op, p.in, p.accumulate};
     visit_first(
         AllOps{}, [&](auto op) { return op.key == key; },
-        [&](auto op) { found = {int(sizeof(typename decltype(op)::acc)), decltype(op)::order_free, decltype(op)::coverage}; });
+        [&](auto op) {
+            found = {int(sizeof(typename decltype(op)::acc)), decltype(op)::order_free, decltype(op)::coverage};
+        });
     return found;
 }
 
@@ -24,8 +26,9 @@ const char* name_of(Loader loader) {
     return names[int(loader)];
 }
 const char* name_of(OpId op) {
-    constexpr const char* names[] = {"sum",      "nansum",             "squares", "magnitudes", "product", "nonzero",
-                                     "extremes", "extreme_magnitudes", "argmin",  "argmax",     "moments", "exponentials"};
+    constexpr const char* names[] = {"sum",     "nansum",  "squares",  "magnitudes",
+                                     "product", "nonzero", "extremes", "extreme_magnitudes",
+                                     "argmin",  "argmax",  "moments",  "exponentials"};
     return names[int(op)];
 }
 const char* name_of(Accumulate accumulate) {

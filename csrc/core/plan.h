@@ -40,7 +40,8 @@ constexpr bool is_built(Coverage coverage, Path path, Loader loader) {
     switch (path) {
         case Path::short_row: return loader == Loader::gather || (common && loader == Loader::vector);  // whole rows
         case Path::warp_row: return common && loader != Loader::unaligned;
-        case Path::block_row: return loader == Loader::vector || loader == Loader::gather || (common && loader != Loader::unaligned);
+        case Path::block_row:
+            return loader == Loader::vector || loader == Loader::gather || (common && loader != Loader::unaligned);
         case Path::column: return true;
         default: return false;
     }

@@ -131,7 +131,8 @@ bool set_column_runs(Plan& plan, const ColumnTask& task) {
 void plan_wide_column(Plan& plan, const Problem& p, const DeviceTraits& device, Accumulator acc,
                       const Geometry& force) {
     int const element_bytes = dtype_info(p.in).bytes;
-    bool const vector = columns_fit_vectors(p, element_bytes) && (acc.coverage != Coverage::basic || p.reduced.count == 1);
+    bool const vector =
+        columns_fit_vectors(p, element_bytes) && (acc.coverage != Coverage::basic || p.reduced.count == 1);
     plan.path = Path::column;
     plan.loader = vector ? Loader::vector : Loader::gather;
     plan.vector_columns = vector ? components_of(element_bytes) : 1;

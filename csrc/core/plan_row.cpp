@@ -21,7 +21,8 @@ Loader row_loader(const Problem& p, int element_bytes, Accumulator acc) {
     bool const flat = p.reduced.count == 0 || (p.reduced.count == 1 && p.reduced.last().stride == 1);
     if (p.kept.count > kFastAxes || p.misalignment % element_bytes != 0) return Loader::gather;
     bool const is_long = p.n > kLanes * components_of(element_bytes), basic = acc.coverage == Coverage::basic;
-    if (!flat && is_long && !basic && is_walk(p, element_bytes)) return is_grouped(p) ? Loader::nested : Loader::strided;
+    if (!flat && is_long && !basic && is_walk(p, element_bytes))
+        return is_grouped(p) ? Loader::nested : Loader::strided;
     if (!flat) return Loader::gather;
     bool const aligned = p.misalignment == 0 && strides_fit_vectors(p.kept, p.kept.count, element_bytes);
     if (acc.coverage == Coverage::every) return aligned ? Loader::vector : Loader::unaligned;

@@ -24,8 +24,8 @@ inline constexpr bool is_widened = !std::is_same_v<E, double> && !std::is_same_v
                                    (std::is_same_v<A, double> || std::is_same_v<A, Complex<double>>);
 template <class E, class A>
 inline constexpr Accumulate accumulate_mode = is_compensated<A>  ? Accumulate::compensated
-                                            : is_widened<E, A> ? Accumulate::float64
-                                                               : Accumulate::native;
+                                              : is_widened<E, A> ? Accumulate::float64
+                                                                 : Accumulate::native;
 
 // Forms: total, mean; of bool also any, all.
 template <class E, class A>

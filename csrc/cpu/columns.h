@@ -168,8 +168,7 @@ struct Columns {
             if (columns.out_stride == 1)
                 store_results<Op>(out, first, count, total);
             else
-                for (int c = 0; c < count; ++c)
-                    store_result<Op>(out, first + c * columns.out_stride, total[c]);
+                for (int c = 0; c < count; ++c) store_result<Op>(out, first + c * columns.out_stride, total[c]);
         }
     }
 

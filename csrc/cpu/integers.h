@@ -174,8 +174,7 @@ struct Integers {
             index /= batch.axis[d].size;
         }
         if (columns.out_stride == 1) return store_results<Op>(out, output, width_of(unit), total);
-        for (int c = 0; c < width_of(unit); ++c)
-            store_result<Op>(out, output + c * columns.out_stride, total[c]);
+        for (int c = 0; c < width_of(unit); ++c) store_result<Op>(out, output + c * columns.out_stride, total[c]);
     }
 
     void run_units(const Results& out, int64_t begin, int64_t last) const {

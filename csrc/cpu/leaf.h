@@ -58,7 +58,8 @@ struct RowLeaf {
     template <class Sum, class Load>
     static typename Sum::acc tree(const E* x, Load load) {
         typename Sum::acc lane[kWidth];
-        if constexpr (std::is_arithmetic_v<typename Sum::acc>) {  // GCC did not vectorise a loop over four exp of doubles
+        if constexpr (std::is_arithmetic_v<
+                          typename Sum::acc>) {  // GCC did not vectorise a loop over four exp of doubles
             for (int i = 0; i < kWidth; ++i) lane[i] = load(x[i]);
             for (int k = 1; k < kLoads; ++k)
                 for (int i = 0; i < kWidth; ++i) lane[i] = Sum::combine(lane[i], load(x[i + k * kWidth]));
@@ -162,7 +163,6 @@ struct VectorLeaf {
 };
 
 template <class Op>
-inline constexpr bool has_vectors =
-    Op::additive && VectorsOf<typename Op::element, typename Op::acc>::kLoadValues > 0;
+inline constexpr bool has_vectors = Op::additive && VectorsOf<typename Op::element, typename Op::acc>::kLoadValues > 0;
 template <class Op>
 using LeafOf = std::conditional_t<has_vectors<Op>, VectorLeaf<Op>, RowLeaf<Op>>;

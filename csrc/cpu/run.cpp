@@ -21,7 +21,8 @@ bool run_group(Run* baseline, Run* avx2, const Task& task) { return has_avx2() ?
 
 }  // namespace
 
-bool run(const Problem& problem, const void* in, void* out, void* second, int threads, const ParallelFor& parallel_for) {
+bool run(const Problem& problem, const void* in, void* out, void* second, int threads,
+         const ParallelFor& parallel_for) {
     if (problem.outputs == 0) return true;
     Results const results = results_in(out, second, problem.out, problem.second, ending_of(problem));
     Task const task{problem, in, results, threads, parallel_for};

@@ -1,5 +1,4 @@
 #include "block_row.cuh"
-
 #include "kernels.h"
 
 namespace gpureduce::cuda {

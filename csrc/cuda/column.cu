@@ -1,5 +1,4 @@
 #include "column.cuh"
-
 #include "kernels.h"
 
 namespace gpureduce::cuda {

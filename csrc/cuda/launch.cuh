@@ -45,7 +45,8 @@ cudaError_t dispatch_loader(const Problem& problem, const Plan& plan, Launch&& l
 // Of short rows, and of long ones.
 template <class Ops, class Launch>
 cudaError_t dispatch_short(const Problem& problem, const Plan& plan, Launch&& launch) {
-    return dispatch_loader<Ops, Path::short_row, Loader::vector, Loader::unaligned, Loader::gather>(problem, plan, launch);
+    return dispatch_loader<Ops, Path::short_row, Loader::vector, Loader::unaligned, Loader::gather>(problem, plan,
+                                                                                                    launch);
 }
 template <class Ops, Path P, class Launch>
 cudaError_t dispatch_row(const Problem& problem, const Plan& plan, Launch&& launch) {

@@ -149,8 +149,7 @@ __global__ void __launch_bounds__(kNarrowThreads, kNarrowBlocksPerSm)
     __syncthreads();
     Join<Op> join{args.mailbox, args.columns, args.columns, args.columns_log2};
     if (args.chunks > 1 && !join.run(blockIdx.x, args.chunks, total, scratch)) return;
-    if (column < args.columns)
-        store_result<Op>(args.results, column * args.out_stride, total[column]);
+    if (column < args.columns) store_result<Op>(args.results, column * args.out_stride, total[column]);
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
-#include "short_row.cuh"
-
 #include "kernels.h"
+#include "short_row.cuh"
 
 namespace gpureduce::cuda {
 

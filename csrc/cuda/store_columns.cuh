@@ -17,7 +17,8 @@ __device__ __forceinline__ void store_columns(const Args& args, int64_t first, c
                 Usual value[V];
             } results;
 #pragma unroll
-            for (int v = 0; v < V; ++v) store(results.value, v, info_of<Usual>.id, Op::finish(total.of[v], args.results.ending));
+            for (int v = 0; v < V; ++v)
+                store(results.value, v, info_of<Usual>.id, Op::finish(total.of[v], args.results.ending));
             auto const* const vectors = reinterpret_cast<const uint4*>(&results);
 #pragma unroll
             for (int i = 0; i < int(V * sizeof(Usual) / kVectorBytes); ++i)
@@ -26,8 +27,7 @@ __device__ __forceinline__ void store_columns(const Args& args, int64_t first, c
         }
     }
 #pragma unroll
-    for (int v = 0; v < V; ++v)
-        store_result<Op>(args.results, first + v * args.column_out_stride, total.of[v]);
+    for (int v = 0; v < V; ++v) store_result<Op>(args.results, first + v * args.column_out_stride, total.of[v]);
 }
 
 }  // namespace gpureduce::cuda

@@ -1,6 +1,5 @@
-#include "warp_row.cuh"
-
 #include "kernels.h"
+#include "warp_row.cuh"
 
 namespace gpureduce::cuda {
 
