@@ -135,7 +135,10 @@ def main() -> int:
                 ratio = times["torch"] / times["gpureduce"]
                 print(f"{measured[0]['case']!s:28} {text}; {ratio:.2f} x as fast as torch", flush=True)
                 rows += measured
-    print(results.save(f"clip-{options.device}", rows, record, options.out))
+                path = results.save(
+                    f"clip-{options.device}", rows, record, options.out
+                )  # an interrupted run leaves its rows
+    print(path)
     return 0
 
 
