@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 
 import torch_reduce
-from tests.common import COMPLEX, INTEGER, REAL
+from tests.common import COMPLEX, INTEGER, REAL, random_data
 
 ops = torch.ops.gpureduce
 
@@ -21,6 +21,7 @@ class Member:
     dtypes: tuple = (*REAL, *COMPLEX, *INTEGER)
     empty: bool = True  # a row of no elements has a result
     differentiable: bool = True
+    composed: bool = False  # of torch's own functions, whose bits differ between devices
 
     def __str__(self):
         return self.name
@@ -28,6 +29,11 @@ class Member:
     @property
     def function(self):
         return self.name.split()[0].partition(".")[0]
+
+    def data(self, shape, dtype, seed=0):
+        """Random values; of products, near one, so that they neither overflow nor vanish."""
+        x = random_data(shape, dtype, seed=seed)
+        return 1 + x / 1024 if self.function == "prod" and dtype in (*REAL, *COMPLEX) else x
 
     def calls(self, x):
         """(dim, keepdim) that the operator takes of x."""
@@ -154,6 +160,7 @@ def norm(order):
         lambda x, d, k: torch_reduce.norm(x, order, d, k),
         dtypes=INEXACT,
         empty=0 <= order < float("inf"),
+        composed=order not in (0, 1, 2, float("inf"), -float("inf")),  # of torch.pow
     )
 
 

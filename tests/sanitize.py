@@ -3,7 +3,8 @@
     compute-sanitizer --tool memcheck  --error-exitcode 1 python -m tests.sanitize
     compute-sanitizer --tool racecheck --error-exitcode 1 python -m tests.sanitize
 
-Results are compared with the CPU's, and the paths and loaders seen are printed: it fails if one was not reached.
+An argument chooses a part, one of sums, lists, dots, family. Results are compared with the CPU's, and the paths and
+loaders that sums saw are printed: it fails if one was not reached.
 """
 
 import itertools
@@ -15,6 +16,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import torch
 
 from tests import common
+from tests.family import FAMILY, results
 
 SHORT_ROW, WARP_ROW, BLOCK_ROW, COLUMN, STAGED_ROW, THREAD_COLUMN = 2, 3, 4, 5, 7, 9
 ROW_PATHS = {"short_row", "warp_row", "block_row", "staged_row", "tiny_row"}
@@ -189,34 +191,86 @@ def dots(dtype):
         compare(vecdot, x, x.flip(0), dim=0, accumulate=mode)
 
 
-def main():
-    missing = common.why_no_cuda()
-    if missing:
-        sys.exit(f"sanitize: {missing}")
-    for dtype in common.DTYPES:
-        rows(dtype)
-        staged_rows(dtype)
-        rows_of_a_leaf(dtype)
-        one_row(dtype)
-        columns(dtype)
-        thread_columns(dtype)
-        narrow_columns(dtype)
-        layouts(dtype)
-        walks(dtype)
-        if dtype in common.REAL:
-            lists(dtype)
-        dots(dtype)
-        if dtype in common.FLOATING:
-            for accumulate, dim in itertools.product(("compensated", "double"), (None, 0, 1)):
-                check(common.random_data((40, 130), dtype), dim, accumulate=accumulate)
+def family(dtype):
+    """Every operator but sum: rows by lanes, warps and blocks, chunks that join, columns, gaps, few rows."""
+    rows = [
+        ((3, 2 * n + 1), 1, path, 64, chunk) for n, path, chunk in ((16, 2, 0), (99, 3, 0), (2100, 4, 1), (2100, 4, 2))
+    ]
+    columns = [((h, w), 0, 5, 64, chunk) for h, w, chunk in ((9, 33, 1), (999, 5, 1), (999, 16, 8))]
+    planned = [((5, 7), 1, 0, 0, 0), ((300, 24), 0, 0, 0, 0), ((4, 3000), 0, 0, 0, 0), ((2, 9000), 1, 0, 0, 0)]
+    for member in FAMILY[1:]:
+        if dtype not in member.dtypes:
+            continue
+        for shape, dim, path, threads, chunk in rows + columns + planned:
+            force(path=path, threads=threads, chunk_leaves=chunk)
+            x = member.data(shape, dtype, seed=shape[1])
+            compare_family(member, x, dim)
+            if dtype in (torch.float32, torch.bfloat16):
+                compare_family(member, x, dim, lambda t: t[:, 1:])
+                compare_family(member, x, dim, lambda t: t[::2, ::2])
+    force()
+
+
+def compare_family(member, x, dim, view=lambda t: t):
+    global calls
+    dim = None if member.dims == "whole" else dim
+    pairs = zip(
+        results(member.ours(view(x.cuda()), dim, False)), results(member.ours(view(x), dim, False)), strict=True
+    )
+    for got, want in pairs:
+        if not member.composed:
+            common.assert_same_bits(got.cpu(), want, f"{member} {tuple(x.shape)} {x.dtype} dim {dim}")
+    calls += 1
+
+
+def sums(dtype):
+    rows(dtype)
+    staged_rows(dtype)
+    rows_of_a_leaf(dtype)
+    one_row(dtype)
+    columns(dtype)
+    thread_columns(dtype)
+    narrow_columns(dtype)
+    layouts(dtype)
+    walks(dtype)
+    if dtype in common.FLOATING:
+        for accumulate, dim in itertools.product(("compensated", "double"), (None, 0, 1)):
+            check(common.random_data((40, 130), dtype), dim, accumulate=accumulate)
+
+
+def check_paths():
     force()
     check(common.random_data(300_001, torch.float32), None)  # many blocks, as the planner wants them
     check(common.random_data((20_000, 4), torch.float32), 0)
     check(torch.zeros(3, 0), 1)
-    torch.cuda.synchronize()
-    print(f"sanitize: {calls} calls, paths {sorted(seen_paths)}, loaders {sorted(seen_loaders)}")
     if PATHS - seen_paths or LOADERS - seen_loaders:
         sys.exit(f"sanitize: not reached: {sorted((PATHS - seen_paths) | (LOADERS - seen_loaders))}")
+
+
+PARTS = {
+    "sums": (sums, common.DTYPES),
+    "lists": (lists, common.REAL),
+    "dots": (dots, common.DTYPES),
+    "family": (
+        family,
+        (torch.float32, torch.bfloat16, torch.float64, torch.complex64, torch.int32, torch.int8, torch.bool),
+    ),
+}
+
+
+def main():
+    missing = common.why_no_cuda()
+    if missing:
+        sys.exit(f"sanitize: {missing}")
+    chosen = sys.argv[1:] or list(PARTS)
+    for part in chosen:
+        run, dtypes = PARTS[part]
+        for dtype in dtypes:
+            run(dtype)
+    if "sums" in chosen:
+        check_paths()
+    torch.cuda.synchronize()
+    print(f"sanitize: {', '.join(chosen)}: {calls} calls, paths {sorted(seen_paths)}, loaders {sorted(seen_loaders)}")
 
 
 if __name__ == "__main__":

@@ -5,25 +5,13 @@ import torch
 
 from tests import common
 from tests.common import LAYOUTS, assert_same_bits, name
-from tests.family import FAMILY
+from tests.family import FAMILY, results
 
-COMPOSED = {"norm 3", "norm 0.5", "norm -1"}  # of torch's pow, which differs between devices
-MEMBERS = [member for member in FAMILY if str(member) not in COMPOSED]
+MEMBERS = [member for member in FAMILY if not member.composed]
 DTYPES = [*common.REAL, torch.int32, torch.int8, torch.bool, torch.complex64]
 SHAPES = [(3, 1), (5, 33), (300, 7), (70, 257), (9, 1030), (2100, 12), (2, 5000)]
 
 members = pytest.mark.parametrize("member", MEMBERS, ids=str)
-
-
-def results(value):
-    return [value] if isinstance(value, torch.Tensor) else list(value)
-
-
-def data(member, shape, dtype, seed=0):
-    """Of products, values near one, so that they neither overflow nor vanish."""
-    x = common.random_data(shape, dtype, seed=seed)
-    inexact = dtype.is_floating_point or dtype.is_complex
-    return 1 + x / 1024 if member.function == "prod" and inexact else x
 
 
 def calls(member):
@@ -38,7 +26,7 @@ def test_cuda_has_the_cpus_bits(member, dtype):
     if dtype not in member.dtypes:
         pytest.skip(f"{member} does not take {dtype}")
     for i, (rows, columns) in enumerate(SHAPES):
-        flat = data(member, (rows * columns,), dtype, seed=i)
+        flat = member.data((rows * columns,), dtype, seed=i)
         for layout in ("contiguous", "transposed", "gapped", "offset", "middle"):
             x = LAYOUTS[layout](flat, rows, columns)
             on_gpu = LAYOUTS[layout](flat.cuda(), rows, columns)
@@ -55,7 +43,7 @@ def test_any_launch_geometry(member, dtype, geometry):
     for shape, dim in (((7, 6000), 1), ((6000, 24), 0), ((3000, 5), 0)):
         if member.dims == "whole":
             dim = None
-        x = data(member, shape, dtype)
+        x = member.data(shape, dtype)
         want = [result.clone() for result in results(member.ours(x, dim, False))]
         for path, threads, chunk in ((0, 0, 0), (3, 64, 0), (4, 64, 1), (4, 256, 4), (5, 64, 16), (5, 256, 64)):
             geometry(path=path, threads=threads, chunk_leaves=chunk)
@@ -66,7 +54,7 @@ def test_any_launch_geometry(member, dtype, geometry):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=name)
 @members
 def test_threads_and_repeats(member, dtype, threads):
-    x = data(member, (40, 9000), dtype)
+    x = member.data((40, 9000), dtype)
     for dim in calls(member):
         threads(1)
         want = [result.clone() for result in results(member.ours(x, dim, False))]
@@ -81,7 +69,7 @@ def test_threads_and_repeats(member, dtype, threads):
 def test_a_row_of_a_batch_is_the_row_alone(member, dtype, device):
     if member.dims == "whole":
         pytest.skip("it reduces whole tensors")
-    x = data(member, (37, 1234), dtype).to(device)
+    x = member.data((37, 1234), dtype).to(device)
     batch = results(member.ours(x, 1, False))
     for row in (0, 17, 36):
         for got, want in zip(batch, results(member.ours(x[row : row + 1], 1, False)), strict=True):
