@@ -21,7 +21,7 @@ class Member:
     dtypes: tuple = (*REAL, *COMPLEX, *INTEGER)
     empty: bool = True  # a row of no elements has a result
     differentiable: bool = True
-    composed: bool = False  # of torch's own functions, whose bits differ between devices
+    composed: tuple = ()  # dtypes of which it is made of torch's own functions, whose bits differ between devices
 
     def __str__(self):
         return self.name
@@ -67,6 +67,13 @@ def statistics(x, dim, keepdim):
 
 def all_of(x, dim):
     return list(range(x.dim())) if dim is None else dim
+
+
+def extremes(x, dim, keepdim):
+    """Not by torch.aminmax where that has values: before 2.12 it lost keepdim without dim, and had no derivative."""
+    if x.numel() == 0:
+        return torch.aminmax(x, dim=dim, keepdim=keepdim)
+    return torch.amin(x, all_of(x, dim), keepdim), torch.amax(x, all_of(x, dim), keepdim)
 
 
 def counted(x, dim, keepdim):
@@ -160,7 +167,7 @@ def norm(order):
         lambda x, d, k: torch_reduce.norm(x, order, d, k),
         dtypes=INEXACT,
         empty=0 <= order < float("inf"),
-        composed=order not in (0, 1, 2, float("inf"), -float("inf")),  # of torch.pow
+        composed=() if order in (0, 1, 2, float("inf"), -float("inf")) else INEXACT,  # of torch.pow
     )
 
 
@@ -178,7 +185,15 @@ FAMILY = [
     Member("prod", lambda x, d, k: ops.prod(x, d, k), products, lambda x, d, k: torch_reduce.prod(x, d, k)),
     listed("amax", dtypes=ORDERED, empty=False),
     listed("amin", dtypes=ORDERED, empty=False),
-    by_keywords("aminmax", "maybe", dtypes=ORDERED, empty=False),
+    Member(
+        "aminmax",
+        lambda x, d, k: ops.aminmax(x, dim=d, keepdim=k),
+        extremes,
+        lambda x, d, k: torch_reduce.aminmax(x, dim=d, keepdim=k),
+        "maybe",
+        ORDERED,
+        empty=False,
+    ),
     whole("max"),
     whole("min"),
     over_dim("max"),
@@ -199,7 +214,7 @@ FAMILY = [
     by_keywords("std", dtypes=INEXACT),
     with_mean("var_mean", torch.var),
     with_mean("std_mean", torch.std),
-    listed("logsumexp"),
+    listed("logsumexp", composed=COMPLEX),
     Member(
         "softmax_stats",
         lambda x, d, k: ops.softmax_stats(x, d, k),

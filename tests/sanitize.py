@@ -218,7 +218,7 @@ def compare_family(member, x, dim, view=lambda t: t):
         results(member.ours(view(x.cuda()), dim, False)), results(member.ours(view(x), dim, False)), strict=True
     )
     for got, want in pairs:
-        if not member.composed:
+        if x.dtype not in member.composed:
             common.assert_same_bits(got.cpu(), want, f"{member} {tuple(x.shape)} {x.dtype} dim {dim}")
     calls += 1
 

@@ -7,7 +7,7 @@ from tests import common
 from tests.common import LAYOUTS, assert_same_bits, name
 from tests.family import FAMILY, results
 
-MEMBERS = [member for member in FAMILY if not member.composed]
+MEMBERS = [member for member in FAMILY if torch.float32 not in member.composed]
 DTYPES = [*common.REAL, torch.int32, torch.int8, torch.bool, torch.complex64]
 SHAPES = [(3, 1), (5, 33), (300, 7), (70, 257), (9, 1030), (2100, 12), (2, 5000)]
 
@@ -23,8 +23,8 @@ def calls(member):
 @pytest.mark.parametrize("dtype", DTYPES, ids=name)
 @members
 def test_cuda_has_the_cpus_bits(member, dtype):
-    if dtype not in member.dtypes:
-        pytest.skip(f"{member} does not take {dtype}")
+    if dtype not in member.dtypes or dtype in member.composed:
+        pytest.skip(f"{member} has no kernel for {dtype}")
     for i, (rows, columns) in enumerate(SHAPES):
         flat = member.data((rows * columns,), dtype, seed=i)
         for layout in ("contiguous", "transposed", "gapped", "offset", "middle"):

@@ -80,6 +80,19 @@ class Difference:
     theirs: str
     when: Callable  # (call, torch's results or its error)
     reason: str
+    older: bool = False  # of some versions of torch only: need not occur
+
+
+def rounds_sums(call, want):
+    """Whether torch's own result is not that of float32, by more than torch.testing allows for rounding it."""
+    if call.dtype not in (torch.float16, torch.bfloat16) or isinstance(want, Exception):
+        return False
+    wide = getattr(torch, call.theirs)(call.input.float(), *call.args, **call.kwargs).to(call.dtype)
+    try:
+        torch.testing.assert_close(want[0], wide, equal_nan=True)
+    except AssertionError:
+        return True
+    return False
 
 
 def rounds_products(call, want):
@@ -120,6 +133,14 @@ DIFFERENCES = [
     ),
     Difference("amax", has_empty_dim_named_twice, "of two errors torch names the empty dim, ours the repeated one"),
     Difference("amin", has_empty_dim_named_twice, "of two errors torch names the empty dim, ours the repeated one"),
+    Difference(
+        "prod",
+        lambda call, want: isinstance(want, RuntimeError) and "dimensions by name" in str(want),
+        "torch.prod of no dim with keepdim came with 2.12",
+        older=True,
+    ),
+    Difference("nansum", rounds_sums, "torch's CPU adds in bfloat16 between dims, ours at the end", older=True),
+    Difference("nanmean", rounds_sums, "torch's CPU adds in bfloat16 between dims, ours at the end", older=True),
     Difference("linalg.vecdot", rounds_products, "products of 16-bit floats are exact here"),
 ]
 
@@ -361,5 +382,8 @@ def test_differences_are_some():
     """The last of this file, so that it knows what the others have found."""
     assert {difference.theirs for difference in DIFFERENCES} <= {theirs for _, theirs in NAMESAKES}
     for difference in DIFFERENCES:
-        if {("test_samples", difference.theirs), ("test_reductions", difference.theirs)} <= RAN:
+        if (
+            not difference.older
+            and {("test_samples", difference.theirs), ("test_reductions", difference.theirs)} <= RAN
+        ):
             assert difference in FOUND, f"{difference.theirs} is listed as different, but is not: {difference.reason}"

@@ -12,7 +12,10 @@ namespace gpureduce::binding {
 namespace {
 
 constexpr size_t kSum = row_of("sum"), kAmax = row_of("amax"), kNorm = row_of("norm"), kVariance = row_of("var"),
-                 kMean = row_of("mean");
+                 kDeviation = row_of("std"), kMean = row_of("mean");
+
+constexpr int64_t kLastDim[] = {-1};
+at::IntArrayRef const kLast(kLastDim);
 
 at::Tensor sum_of(const at::Tensor& tensor, at::OptionalIntArrayRef dim, bool keepdim) {
     return dispatch<kSum>({kOperators[kSum], tensor, dim, keepdim});
@@ -58,17 +61,21 @@ at::Tensor any_norm(const Call& call) {
     return as_lost(root * scale, call).to(types.first);
 }
 
-// Of a complex number's parts.
+// Of a complex number's parts, which meet in a reduction of two: its bits are the same on every device, those of at::add
+// (NaN) and at::sqrt are not.
 std::tuple<at::Tensor, at::Tensor> complex_moments(const Call& call) {
     at::Tensor const re = at::real(call.self), im = at::imag(call.self);
-    at::Tensor variance;
-    {
-        Call const of_re{kOperators[kVariance], re, call.dim, call.keepdim, {}, {}, call.parameter};
-        variance = dispatch<kVariance>(of_re) + dispatch<kVariance>(of_re.of(im));
-    }
-    if (call.op.form == Form::deviation) variance = variance.sqrt();
-    if (call.op.second == nullptr) return {variance, at::Tensor()};
-    return {variance, dispatch<kMean>({kOperators[kMean], call.self, call.dim, call.keepdim})};
+    bool const is_deviation = call.op.form == Form::deviation;
+    Call const of_re{
+        kOperators[is_deviation ? kDeviation : kVariance], re, call.dim, call.keepdim, {}, {}, call.parameter};
+    auto const of = [&](const Call& part) {
+        return is_deviation ? dispatch<kDeviation>(part) : dispatch<kVariance>(part);
+    };
+    at::Tensor const both = at::stack({of(of_re), of(of_re.of(im))}, -1);
+    at::Tensor const first = is_deviation ? dispatch<kNorm>({kOperators[kNorm], both, kLast, false, {}, {}, 2.0})
+                                          : sum_of(both, kLast, false);
+    if (call.op.second == nullptr) return {first, at::Tensor()};
+    return {first, dispatch<kMean>({kOperators[kMean], call.self, call.dim, call.keepdim})};
 }
 
 // By the greatest real part, where that is finite.
