@@ -23,7 +23,7 @@ ifeq ($(origin PYTHON),undefined)
   endif
 endif
 
-SOURCES := $(shell find csrc bench -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh')
+SOURCES := $(shell find csrc bench tests -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh')
 TOOLS := $(dir $(shell command -v $(PYTHON) 2>/dev/null || echo $(PYTHON)))
 CLANG_FORMAT = $(firstword $(wildcard $(TOOLS)clang-format) clang-format)
 ALL_GPUS := 7.5 8.0 8.6 8.9 9.0 10.0 12.0+PTX
