@@ -84,6 +84,24 @@ def test_ties_go_to_the_lowest_index(device, dtype):
     assert by_column.count_nonzero().item() == 1 and by_column[608].item() == 683
 
 
+@floats
+def test_zeros_of_both_signs_are_a_tie(device, dtype):
+    """The first of them is found, in rows, columns and over leaves, as torch's; the value is +0.0."""
+    for first, second in ((-0.0, 0.0), (0.0, -0.0)):
+        for rest in (0, 1, 7, 40, 3000):
+            x = tensor([first, second, *[second] * rest], dtype, device)
+            for row, dim in ((x, 0), (x.expand(3, -1).contiguous(), 1), (x[:, None].repeat(1, 3), 0)):
+                for word in ("argmax", "argmin"):
+                    index = getattr(ops, word)(row, dim)
+                    assert not index.any(), f"{word} of {first}, {second}, {rest} more"
+                    assert torch.equal(index.cpu(), getattr(torch, word)(row.cpu(), dim))
+                for word in ("max", "min"):
+                    value, index = getattr(ops, word)(row, dim)
+                    assert not index.any(), f"{word} of {first}, {second}, {rest} more"
+                    assert not value.any() and not value.signbit().any()
+            assert ops.argmax(x).item() == ops.argmin(x).item() == 0
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.uint8], ids=name)
 def test_flat_indices_follow_the_logical_order(device, dtype):
     """B10: not the order in memory."""
