@@ -5,6 +5,7 @@ import torch
 
 from tests import common, golden
 from tests.common import ACCUMULATE, COLUMN_ROWS, DTYPES, FLOATING, LAYOUTS, REAL, assert_same_bits, name, op
+from tests.family import FAMILY, results
 from tests.reference_tree import reference_sum
 from tests.test_reference import fold, plain
 
@@ -136,26 +137,41 @@ def test_repeated_runs(device):
             assert_same_bits(op(x, dim), first, f"dim {dim} run {run}")
 
 
-def test_golden_bits(device):
-    want, got = golden.read(), golden.compute(device)
+@pytest.mark.parametrize("function", golden.FUNCTIONS)
+def test_golden_bits(device, function):
+    want, got = golden.read(function), golden.compute(function, device)
     assert want.keys() == got.keys(), "run `make golden` and note the change under Numerics in the CHANGELOG"
     wrong = {key: (got[key], want[key]) for key in want if got[key] != want[key]}
     assert not wrong, f"{len(wrong)} of {len(want)} golden results differ (got, golden): {list(wrong.items())[:5]}"
 
 
 def test_golden_bits_are_the_reference_tree():
-    want = golden.read()
-    for key, shape, dim, dtype, options in golden.cases():
+    want = golden.read("sum")
+    for key, shape, dim, dtype, options in golden.sums():
         got = golden.hexadecimal(reference_sum(golden.data(shape, dtype), dim, **options))
         assert got == want[key], key
 
 
 def test_golden_data_tells_trees_apart():
     """Each float32 case of a leaf or more would change under torch's tree: the file is not vacuous."""
-    kept = [key for key, shape, dim, dtype, _ in golden.cases() if dtype == torch.float32 and "None" in key[-4:]]
+    kept = [key for key, shape, dim, dtype, _ in golden.sums() if dtype == torch.float32 and "None" in key[-4:]]
     x = golden.data((100003,), torch.float32)
     assert len(kept) == len(golden.SHAPES)
     assert len({op(x).item(), op(x.flip(0)).item(), op(x.roll(1)).item()}) > 1
+
+
+WITH_TREE = ["mean", "nansum", "nanmean", "sumsq", "prod", "norm 2", "norm 1", "var", "std", "var_mean", "std_mean"]
+WITH_TREE += ["softmax_stats"]  # of logsumexp's sum, too: a logarithm hides a last digit
+
+
+@pytest.mark.parametrize("member", [member for member in FAMILY if member.name in WITH_TREE], ids=str)
+def test_golden_data_of_operators_tells_trees_apart(member):
+    apart = 0
+    for n in (1000, 4097, 100003):
+        x = golden.data_of(member, (n,), torch.float64)
+        orders = (x, x.flip(0), x.roll(1))
+        apart += len({golden.hexadecimal(results(member.ours(y, 0, False))[-1]) for y in orders}) > 1
+    assert apart > 0
 
 
 @pytest.mark.cuda

@@ -1,3 +1,4 @@
 from tests import golden
 
-print(f"wrote {len(list(golden.cases()))} results to {golden.write()}")
+for function in golden.FUNCTIONS:
+    print(f"wrote {golden.write(function)} results to {golden.path(function)}")
