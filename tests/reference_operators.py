@@ -7,8 +7,20 @@ and whether the tree is that of columns, and returns what it accumulates, before
 from functools import reduce
 
 import numpy as np
+import torch
 
-from tests.reference_tree import COLUMN_LEAF_ROWS, LANES, LOADS, VECTOR_BYTES, column_leaves, pairwise, row_leaves
+from tests.reference_tree import (
+    COLUMN_LEAF_ROWS,
+    LANES,
+    LOADS,
+    VECTOR_BYTES,
+    column_leaves,
+    is_column,
+    pairwise,
+    round_to,
+    row_leaves,
+    to_numpy,
+)
 
 QUIET = {np.float32: np.array(0x7FC00000, np.uint32), np.float64: np.array(0x7FF8000000000000, np.uint64)}
 
@@ -40,6 +52,11 @@ def product(rows, column, element_bytes):
     return one_nan(tree((rows,), column, element_bytes, lambda a, b: (a[0] * b[0],), one)[0])
 
 
+def mean(rows, column, element_bytes):
+    total = tree((rows,), column, element_bytes, add_parts, (-0.0,))[0]
+    return one_nan(total / rows.dtype.type(rows.shape[1]))
+
+
 def nansum(rows, column, element_bytes):
     """The sum of those that are not NaN, and how many they are."""
     nan = np.isnan(rows)
@@ -55,6 +72,12 @@ def sum_of_squares(rows, column, element_bytes):
 
 def sum_of_magnitudes(rows, column, element_bytes):
     return one_nan(tree((np.abs(rows),), column, element_bytes, add_parts, (0.0,))[0])
+
+
+def two_norm(rows, column, element_bytes):
+    if rows.dtype == np.float64:
+        return norm_of_doubles(rows, column)
+    return np.sqrt(sum_of_squares(rows.astype(np.float64), column, element_bytes))
 
 
 def norm_of_doubles(rows, column):
@@ -256,3 +279,48 @@ def logsumexp(rows, column, element_bytes):
     usual = np.isfinite(maximum)
     log = logarithm(np.where(usual, total, 1).astype(np.float64))
     return np.where(usual, maximum.astype(np.float64) + log, maximum).astype(rows.dtype)
+
+
+# ---- of tensors ----------------------------------------------------------------------------------------------------
+
+
+def nanmean(*call):
+    total, counted = nansum(*call)
+    return one_nan(total / counted.astype(total.dtype))
+
+
+def deviation(*call):
+    squared, mean = variance(*call)
+    return np.sqrt(squared), mean
+
+
+ORACLES = {  # name of a member of the family -> its results
+    "mean": lambda *call: (mean(*call),),
+    "nansum": lambda *call: nansum(*call)[:1],
+    "nanmean": lambda *call: (nanmean(*call),),
+    "sumsq": lambda *call: (sum_of_squares(*call),),
+    "prod": lambda *call: (product(*call),),
+    "norm 2": lambda *call: (two_norm(*call),),
+    "norm 1": lambda *call: (sum_of_magnitudes(*call),),
+    "var": lambda *call: variance(*call)[:1],
+    "std": lambda *call: deviation(*call)[:1],
+    "var_mean": variance,
+    "std_mean": deviation,
+    "logsumexp": lambda *call: (logsumexp(*call),),
+    "softmax_stats": softmax_stats,
+}
+
+
+def reference(name, x, dim, dtypes):
+    """The results of an operator of a CPU tensor that is not complex, of these types."""
+    dims = range(x.dim()) if dim is None else [dim] if isinstance(dim, int) else dim
+    reduced = sorted(d % x.dim() for d in dims)
+    kept = [d for d in range(x.dim()) if d not in reduced]
+    shape = [x.size(d) for d in kept]
+    rows = to_numpy(x.permute(kept + reduced).reshape(int(np.prod(shape)), -1))
+    column = rows.shape[1] > 1 and is_column(x, reduced)
+    element_bytes = x.element_size() if x.is_floating_point() else 4  # integers are converted first
+    with np.errstate(all="ignore"):
+        values = ORACLES[name](rows.astype(np.promote_types(rows.dtype, np.float32)), column, element_bytes)
+    rounded = (round_to(value, dtype).reshape(shape) for value, dtype in zip(values, dtypes, strict=True))
+    return [torch.where(result.isnan(), torch.tensor(torch.nan, dtype=result.dtype), result) for result in rounded]

@@ -6,6 +6,7 @@ import torch
 from tests import common, golden
 from tests.common import ACCUMULATE, COLUMN_ROWS, DTYPES, FLOATING, LAYOUTS, REAL, assert_same_bits, name, op
 from tests.family import FAMILY, results
+from tests.reference_operators import ORACLES, reference
 from tests.reference_tree import reference_sum
 from tests.test_reference import fold, plain
 
@@ -150,6 +151,19 @@ def test_golden_bits_are_the_reference_tree():
     for key, shape, dim, dtype, options in golden.sums():
         got = golden.hexadecimal(reference_sum(golden.data(shape, dtype), dim, **options))
         assert got == want[key], key
+
+
+@pytest.mark.parametrize("member", [member for member in FAMILY if member.name in ORACLES], ids=str)
+def test_golden_bits_of_operators_are_the_references(member):
+    want = golden.read(member.function)
+    integers = [torch.int8, torch.bool] if member.name in ("logsumexp", "softmax_stats") else []
+    for dtype in [*REAL, *integers]:
+        for shape, dim in golden.SHAPES if dtype in member.dtypes else []:
+            x, dim = golden.data_of(member, shape, dtype), golden.dim_of(member, dim)
+            types = [result.dtype for result in results(member.ours(x, dim, False))]
+            got = golden.joined(reference(member.name, x, dim, types))
+            key = golden.key_of(member, dtype, shape, dim)
+            assert got == want[key], key
 
 
 def test_golden_data_tells_trees_apart():

@@ -59,6 +59,10 @@ def dim_of(member, dim):
     return {"any": dim, "maybe": None if dim is None else one, "one": one, "whole": None}[member.dims]
 
 
+def key_of(member, dtype, shape, dim):
+    return f"{member} {str(dtype)[6:]} {list(shape)} dim={dim}"
+
+
 def sums():
     """(key, shape, dim, dtype, options) of every golden sum."""
     for dtype in (torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.complex64, torch.complex128):
@@ -82,8 +86,8 @@ def calls(function):
                 continue
             for shape, dim in SHAPES:
                 dim = dim_of(member, dim)
-                key = f"{member} {str(dtype)[6:]} {list(shape)} dim={dim}"
-                yield key, data_of(member, shape, dtype), functools.partial(member.ours, d=dim, k=False)
+                call = functools.partial(member.ours, d=dim, k=False)
+                yield key_of(member, dtype, shape, dim), data_of(member, shape, dtype), call
 
 
 def hexadecimal(result):
@@ -92,12 +96,13 @@ def hexadecimal(result):
     return " ".join(f"{value & mask:x}" for value in values.reshape(-1).tolist())
 
 
+def joined(tensors):
+    return " | ".join(hexadecimal(tensor) for tensor in tensors)
+
+
 def compute(function, device):
     """key -> the bits of each output, in hexadecimal; of two results, with a | between them."""
-    return {
-        key: " | ".join(hexadecimal(result) for result in results(call(x.to(device))))
-        for key, x, call in calls(function)
-    }
+    return {key: joined(results(call(x.to(device)))) for key, x, call in calls(function)}
 
 
 def path(function):
