@@ -117,8 +117,8 @@ def short(value: float) -> str:
     return f"{value:.2f}" if value == 0 or 0.01 <= value < 1000 else f"{value:.1e}"
 
 
-def rival_table(kind: str, device: str, rivals: Sequence[str]) -> str:
-    """Cases of the CPU or host-time suites: our time, and each rival's as a multiple of it."""
+def rival_table(kind: str, device: str, rivals: Sequence[str], what: str = "sum of") -> str:
+    """Cases of a suite with a file of its own: our time, and each rival's as a multiple of it."""
     rows = results.newest(kind, device)
     if not rows:
         return NOTHING
@@ -127,7 +127,7 @@ def rival_table(kind: str, device: str, rivals: Sequence[str]) -> str:
         speed = providers[OURS].get("gb_s") or ""
         cells = [f"{time_us(providers[OURS]):,.2f}", *([f"{float(speed):.1f}"] if speed else [])]
         lines.append([case, *cells, *(ratio_cell(providers, rival) for rival in rivals)])
-    header = ["sum of", "us", *(["GB/s"] if "gb_s" in rows[0] else []), *(NAMES.get(name, name) for name in rivals)]
+    header = [what, "us", *(["GB/s"] if "gb_s" in rows[0] else []), *(NAMES.get(name, name) for name in rivals)]
     return f"{conditions(rows)}\n\n{table(header, lines)}"
 
 
@@ -143,6 +143,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "heatmap": heatmap_section,
     "sum-models": lambda: device_table("sum-models"),
     "ops": ops_section,
+    "clip": lambda: rival_table("clip-cuda", "NVIDIA", ["torch"], "clip_grad_norm_ of"),
     "accuracy": accuracy_table,
     "accumulate": accumulate_table,
     "host": lambda: rival_table("host-cuda", "NVIDIA", ["torch"]),
