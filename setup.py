@@ -27,7 +27,7 @@ DEFAULT_ARCHITECTURES = "7.5 8.0 8.6 8.9 9.0 10.0 12.0+PTX"
 
 # Flags are numerics: no contraction to fma and no fast-math, so that every device computes the same bits.
 # -fopenmp is for at::parallel_for; it is not passed to the linker, so that torch's own OpenMP runtime is the one used.
-HOST_FLAGS = ["-O3", "-ffp-contract=off", "-fvisibility=hidden", "-fopenmp", "-g0", "-Wno-psabi"]
+HOST_FLAGS = ["-O2", "-ffp-contract=off", "-fvisibility=hidden", "-fopenmp", "-g0", "-Wno-psabi"]
 HOST_FLAGS += ["-fno-trapping-math", "-fno-math-errno"]  # lets conversions vectorise; changes no value
 NVCC_FLAGS = ["-O3", "--fmad=false", "--threads=2", *(f"-Xcompiler={flag}" for flag in HOST_FLAGS)]
 

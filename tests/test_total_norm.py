@@ -490,3 +490,35 @@ def test_current_stream_is_used():
     stream.synchronize()
     assert math.isclose(norm.item(), (3 << 20) ** 0.5, rel_tol=1e-6)
     assert math.isclose(total_norm(gradients).item(), 1.0, rel_tol=1e-5)
+
+
+@orders
+def test_out(device, order, capfd):
+    tensors = tensors_of(SHAPES, torch.float32, device)
+    want = total_norm(tensors, order)
+    for function in (total_norm, torch_reduce.total_norm):
+        out = torch.empty_like(want)
+        assert function(tensors, order, out=out) is out
+        assert_same_bits(out, want)
+    assert_same_bits(total_norm(tensors, order, out=tensors[0].view(())), want)  # of the list itself
+    assert "was resized" not in capfd.readouterr().err
+    with pytest.raises(RuntimeError, match="(?i)gpureduce::total_norm: expected out of dtype float, but found double"):
+        total_norm(tensors, order, out=want.double())
+    with pytest.raises(RuntimeError, match="gpureduce::total_norm: expected out on"):
+        total_norm(tensors, order, out=want.to("meta"))
+    with pytest.raises(RuntimeError, match="automatic differentiation"):
+        total_norm([tensors[1].requires_grad_()], order, out=out)
+    meta = torch.empty((), device="meta")
+    assert total_norm([t.detach().to("meta") for t in tensors], order, out=meta) is meta
+
+
+def test_out_in_a_graph(device):
+    x, out = torch.ones(3, 4, device=device), torch.zeros((), device=device)
+
+    def function(x, out):
+        total_norm([x, x], 2, out=out)
+        return out * 2
+
+    compiled = torch.compile(function, backend="aot_eager", fullgraph=True)
+    assert_same_bits(compiled(x, out), function(x, torch.zeros_like(out)))
+    assert_same_bits(out, total_norm([x, x], 2))

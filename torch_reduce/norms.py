@@ -13,7 +13,7 @@ _clip_grads = torch.ops.gpureduce.clip_grads_
 _KERNEL_NORMS = (1.0, 2.0, float("inf"))
 
 
-def total_norm(tensors: Sequence[torch.Tensor], ord: float = 2.0) -> torch.Tensor:
+def total_norm(tensors: Sequence[torch.Tensor], ord: float = 2.0, *, out: torch.Tensor | None = None) -> torch.Tensor:
     """The norm of all elements of several tensors, as if they were one vector.
 
     Does what :func:`torch.nn.utils.get_total_norm` does, in one launch for up to 2,048 CUDA tensors, and is
@@ -24,6 +24,7 @@ def total_norm(tensors: Sequence[torch.Tensor], ord: float = 2.0) -> torch.Tenso
     Args:
         tensors: dense tensors of floating point or complex types, of any shapes and strides.
         ord: 1, 2, infinity, or any other order of :func:`torch.linalg.vector_norm`, which take several steps.
+        out: takes the result, whose dtype and device it has; there is no gradient then.
 
     Returns:
         A 0-d tensor on the device of the first tensor, of the real type that the tensors' types promote to. As for
@@ -39,7 +40,7 @@ def total_norm(tensors: Sequence[torch.Tensor], ord: float = 2.0) -> torch.Tenso
         >>> torch_reduce.total_norm([torch.ones(3), torch.ones(2, 3)])
         tensor(3.)
     """
-    result: torch.Tensor = _total_norm(tensors, ord)
+    result: torch.Tensor = _total_norm(tensors, ord) if out is None else _total_norm(tensors, ord, out=out)
     return result
 
 

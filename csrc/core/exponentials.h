@@ -4,21 +4,9 @@
 #pragma once
 
 #include "elementary.h"
-#include "operator.h"
+#include "extreme.h"
 
 namespace gpureduce {
-
-// The greater one; NaN if one is.
-GPUREDUCE_HD float greater(float a, float b) {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-    float c;
-    asm("max.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b));
-    return c;
-#else
-    return b > a || b != b ? b : a;
-#endif
-}
-GPUREDUCE_HD double greater(double a, double b) { return b > a || b != b ? b : a; }
 
 template <class A>
 struct ScaledSum {
@@ -35,7 +23,7 @@ struct Exponentials : OperatorDefaults<E> {
     using result = Both<A, A>;
     using usual = E;
     static constexpr OpKey key{OpId::exponentials, info_of<E>.id, Accumulate::native};
-    static constexpr bool pivoted = true;
+    static constexpr bool pivoted = true, slow_finish = true;
     static constexpr A infinity = A(__builtin_inf());
 
     struct First : OperatorDefaults<E> {
@@ -47,6 +35,7 @@ struct Exponentials : OperatorDefaults<E> {
         static GPUREDUCE_HD A combine(A a, A b) { return greater(a, b); }
     };
     struct Terms : OperatorDefaults<E> {
+        static constexpr bool slow_load = true;
         using element = E;
         using acc = A;
         static GPUREDUCE_HD A identity() { return 0; }  // exact, since no term is -0.0

@@ -138,9 +138,62 @@ struct Ranked {
     GPUREDUCE_HD int64_t index() const { return int64_t(uint64_t(high) << 32 | low); }
 };
 
-// Forms: both (value, index), index. The first NaN counts as the extreme, as for torch.
+// The greater one; NaN if one is.
+GPUREDUCE_HD float greater(float a, float b) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    float c;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(c) : "f"(a), "f"(b));
+    return c;
+#else
+    return b > a || b != b ? b : a;
+#endif
+}
+GPUREDUCE_HD double greater(double a, double b) { return b > a || b != b ? b : a; }
+
+// How good an element is as the greatest, or the least, one: higher is better. Of floats, equal zeros and a NaN above all.
+template <class E, bool Greatest, bool Integer = !Order<E>::has_nan>
+struct Merit {
+    using type = typename Order<E>::Rank;
+    static constexpr type worst = lowest_rank<type>;
+    static GPUREDUCE_HD type of(E x) {
+        type const rank = Order<E>::rank(x);
+        return Greatest ? rank : type(~rank);
+    }
+    static GPUREDUCE_HD type rank(type merit) { return merit; }
+    static GPUREDUCE_HD type of_rank(type rank) { return rank; }
+    static GPUREDUCE_HD auto value(type rank) { return Order<E>::value(Greatest ? rank : type(~rank)); }
+    static GPUREDUCE_HD bool is_better(type a, type b) { return a > b; }
+};
+template <class E, bool Greatest>
+struct Merit<E, Greatest, false> {
+    using type = typename Order<E>::Value;
+    using OrderOf = Order<type>;
+    using Rank = typename OrderOf::Rank;
+    static constexpr type worst = -type(__builtin_inf());
+    static GPUREDUCE_HD type of(E x) {
+        type const value = Load<type, E>::of(x);
+        return Greatest ? value + type(0) : type(0) - value;  // no -0.0
+    }
+    static GPUREDUCE_HD Rank rank(type merit) { return merit != merit ? highest_rank<Rank> : OrderOf::rank(merit); }
+    static GPUREDUCE_HD type of_rank(Rank rank) { return OrderOf::value(rank); }  // the highest is a NaN
+    static GPUREDUCE_HD type value(Rank rank) {
+        type const merit = of_rank(rank);
+        return rank == highest_rank<Rank> ? quiet_nan<type>() : Greatest ? merit : type(0) - merit;
+    }
+    static GPUREDUCE_HD bool is_better(type a, type b) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+        if constexpr (sizeof(type) == 4)
+            return bit_cast<Rank>(greater(b, a)) != bit_cast<Rank>(b);  // one NaN, one zero
+#endif
+        return a > b || (a != a && b == b);
+    }
+};
+
+// Forms: both (value, index), index. The first of equal ones counts, zeros of either sign being equal, and the first NaN
+// before all, as for torch. The value of a zero is +0.0.
 template <class E, bool Greatest>
 struct ArgExtreme : OperatorDefaults<E> {
+    using MeritOf = Merit<E, Greatest>;
     using Rank = typename Order<E>::Rank;
     using element = E;
     using acc = Ranked<Rank>;
@@ -148,50 +201,36 @@ struct ArgExtreme : OperatorDefaults<E> {
     using usual = E;
     static constexpr OpKey key{Greatest ? OpId::argmax : OpId::argmin, info_of<E>.id, Accumulate::native};
     static constexpr bool indexed = true, order_free = true;
-    static constexpr Rank worst = lowest_rank<Rank>, best = highest_rank<Rank>;
+    static constexpr int32_t nowhere = 0x7fffffff;
 
-    // Higher is better: of the least element, the complement of the rank.
-    static GPUREDUCE_HD Rank merit(E x) {
-        Rank const rank = Order<E>::rank(x);
-        if constexpr (Order<E>::has_nan)
-            if (Order<E>::is_nan(rank)) return best;
-        return Greatest ? rank : Rank(~rank);
-    }
     struct Local {
-        Rank rank;
+        typename MeritOf::type merit;
         int32_t place;
     };
-    static GPUREDUCE_HD Local first(E x, int place) { return {merit(x), place}; }
+    static GPUREDUCE_HD Local first(E x, int place) { return {MeritOf::of(x), place}; }
     static GPUREDUCE_HD void see(Local& local, E x, int place) {
-        Rank const rank = merit(x);
-        if (rank > local.rank) local = {rank, place};
+        auto const merit = MeritOf::of(x);
+        bool const better = MeritOf::is_better(merit, local.merit);
+        local = {better ? merit : local.merit, better ? place : local.place};
     }
-    static GPUREDUCE_HD Local none() { return {worst, 0x7fffffff}; }
-    static GPUREDUCE_HD void see_any(Local& local, E x, int place) {
-        Rank const rank = merit(x);
-        if (rank > local.rank || (rank == local.rank && place < local.place)) local = {rank, place};
-    }
+    static GPUREDUCE_HD Local none() { return {MeritOf::worst, nowhere}; }
+    static GPUREDUCE_HD void see_any(Local& local, E x, int place) { local = better(local, first(x, place)); }
     static GPUREDUCE_HD Local better(Local a, Local b) {
-        bool const other = b.rank > a.rank || (b.rank == a.rank && b.place < a.place);
-        return {other ? b.rank : a.rank, other ? b.place : a.place};
+        bool const worse = MeritOf::is_better(a.merit, b.merit);
+        bool const other = MeritOf::is_better(b.merit, a.merit) || (!worse && b.place < a.place);
+        return {other ? b.merit : a.merit, other ? b.place : a.place};
     }
     static GPUREDUCE_HD acc at(Local local, int64_t base) {
         uint64_t const index = uint64_t(base + local.place);
-        if (local.place == 0x7fffffff) return identity();
-        return {local.rank, uint32_t(index), uint32_t(index >> 32)};
+        if (local.place == nowhere) return identity();
+        return {MeritOf::rank(local.merit), uint32_t(index), uint32_t(index >> 32)};
     }
-    static GPUREDUCE_HD acc identity() { return {worst, ~0u, 0x7fffffff}; }
+    static GPUREDUCE_HD acc identity() { return {lowest_rank<Rank>, ~0u, 0x7fffffff}; }
     static GPUREDUCE_HD acc combine(acc a, acc b) {
         bool const other = b.rank > a.rank || (b.rank == a.rank && b.index() < a.index());
         return {other ? b.rank : a.rank, other ? b.low : a.low, other ? b.high : a.high};
     }
-    static GPUREDUCE_HD result finish(acc a, const Ending&) {
-        using Value = typename Order<E>::Value;
-        Value value = Order<E>::value(Greatest ? a.rank : Rank(~a.rank));
-        if constexpr (Order<E>::has_nan)
-            if (a.rank == best) value = quiet_nan<Value>();
-        return {value, a.index()};
-    }
+    static GPUREDUCE_HD result finish(acc a, const Ending&) { return {MeritOf::value(a.rank), a.index()}; }
 };
 
 }  // namespace gpureduce

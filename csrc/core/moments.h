@@ -64,7 +64,7 @@ struct Moments : OperatorDefaults<E> {
     static GPUREDUCE_HD acc combine(acc a, acc b) {
         A const n = a.n + b.n, distance = (b.mean - a.mean) + (b.rest - a.rest);
         A part = A(0.5);  // what b is of both
-        if (a.n != b.n) part = b.n / n;
+        if (a.n != b.n && a.n != 0 && b.n != 0) part = b.n / n;
         auto const mean = add(Compensated<A>{a.mean, a.rest}, Compensated<A>{distance * part, A(0)});
         acc both{n, mean.value, mean.error, (a.squares + b.squares) + distance * distance * (a.n * part)};
         if (!is_finite(distance)) {

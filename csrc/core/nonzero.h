@@ -27,6 +27,18 @@ struct Nonzero : OperatorDefaults<E> {
     using usual = Bool;
     static constexpr OpKey key{OpId::nonzero, info_of<E>.id, Accumulate::native};
     static constexpr bool order_free = true;
+
+    struct Near : OperatorDefaults<E> {
+        using element = E;
+        using acc = uint32_t;
+        static constexpr bool order_free = true;
+        static GPUREDUCE_HD acc identity() { return 0; }
+        static GPUREDUCE_HD acc load(E x) { return is_nonzero(x); }
+        static GPUREDUCE_HD acc combine(acc a, acc b) { return a + b; }
+    };
+    using Leaf = Near;
+    static GPUREDUCE_HD acc widen(uint32_t a) { return a; }
+
     static GPUREDUCE_HD acc identity() { return 0; }
     static GPUREDUCE_HD acc load(E x) { return is_nonzero(x); }
     static GPUREDUCE_HD acc combine(acc a, acc b) { return a + b; }

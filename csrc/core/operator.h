@@ -13,6 +13,10 @@
 // and, where it differs from OperatorDefaults:
 //   additive             combine(a, b) is a + b of a plain accumulator, and load a conversion
 //   order_free           any order of combining gives the same bits, so the tree need not be followed (integers, extremes)
+//   Leaf, widen(a)       an operator of the same elements with a smaller accumulator, which does for the elements of a leaf, and
+//                        the way from it
+//   slow_load            load takes many steps
+//   slow_finish          finish takes as long as many an element: results of several rows are made side by side
 //   coverage             for which shapes and layouts it has CUDA kernels of their own; others go through more general ones
 //   indexed              knows where its elements are. In place of load(x) it has
 //                            Local               the best of some elements and its place from a base
@@ -96,7 +100,8 @@ enum class Coverage : uint8_t { basic, common, every };
 
 template <class E>
 struct OperatorDefaults {
-    static constexpr bool additive = false, order_free = false, indexed = false, pivoted = false, greatest = false;
+    static constexpr bool additive = false, order_free = false, indexed = false, pivoted = false, greatest = false,
+                          slow_load = false, slow_finish = false;
     static constexpr Coverage coverage = info_of<E>.kind == Kind::real ? Coverage::common : Coverage::basic;
 };
 

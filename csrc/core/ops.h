@@ -84,4 +84,11 @@ using ExponentialOps = OfEach<Exponentials, FloatTypes>;
 using AllOps = Joined<SumOps, ExtremeOps, ArgOps, NonzeroOps, NanSumOps, SquareOps, NormOps, MagnitudeOps, ProductOps,
                       MomentOps, ExponentialOps>;
 
+// What an operator does, whatever the type, as a bit; and those of a list.
+constexpr uint64_t kind_of(OpKey key) { return uint64_t(1) << (3 * int(key.op) + int(key.accumulate)); }
+template <class... Ops>
+constexpr uint64_t kinds_of(TypeList<Ops...>) {
+    return (kind_of(Ops::key) | ...);
+}
+
 }  // namespace gpureduce

@@ -11,7 +11,13 @@ Accumulator accumulator_of(const Problem& p) {
     visit_first(
         AllOps{}, [&](auto op) { return op.key == key; },
         [&](auto op) {
-            found = {int(sizeof(typename decltype(op)::acc)), decltype(op)::order_free, decltype(op)::coverage};
+            using Op = decltype(op);
+            found = {int(sizeof(typename Op::acc)),
+                     unit_columns<Op>,
+                     Op::order_free,
+                     Op::pivoted,
+                     is_heavy<Op>,
+                     Op::coverage};
         });
     return found;
 }
@@ -54,9 +60,9 @@ struct JsonObject {
 
 }  // namespace
 
-bool strides_fit_vectors(const AxisList& axes, int count, int element_bytes) {
+bool strides_fit_vectors(const AxisList& axes, int count, int element_bytes, int vector_bytes) {
     for (int i = 0; i < count; ++i)
-        if (axes.axis[i].stride * element_bytes % kVectorBytes != 0) return false;
+        if (axes.axis[i].stride * element_bytes % vector_bytes != 0) return false;
     return true;
 }
 

@@ -39,7 +39,7 @@ constexpr bool is_built(Coverage coverage, Path path, Loader loader) {
     bool const common = coverage == Coverage::common;
     switch (path) {
         case Path::short_row: return loader == Loader::gather || (common && loader == Loader::vector);  // whole rows
-        case Path::warp_row: return common && loader != Loader::unaligned;
+        case Path::warp_row: return common && loader != Loader::unaligned && loader != Loader::nested;
         case Path::block_row:
             return loader == Loader::vector || loader == Loader::gather || (common && loader != Loader::unaligned);
         case Path::column: return true;
@@ -110,10 +110,32 @@ inline constexpr int kFewRows = 4;       // all of which are in flight there
 constexpr int thread_units(int load_bytes, int rows) {
     return (load_bytes >= kVectorBytes ? 1 : 2) * (kColumnLeafRows / rows);
 }
-// Leaves that a thread of column.cu has in flight: up to 128 bytes, from loads of `bytes` each.
-constexpr int column_leaves_in_flight(int bytes) { return bytes >= 16 ? 1 : bytes >= 8 ? 2 : 4; }
-// Blocks of column.cu on an SM, by the bytes of a thread's accumulators.
-constexpr int column_blocks_per_sm(int bytes) { return bytes <= 32 ? 4 : bytes <= 64 ? 3 : 2; }
+// Integers of one or two bytes add to 32 bits, a word of them at a time and in any order. A lane adds at most 256 of them
+// before the sum becomes 64 bits, and a short row has at most 2,048, so it fits.
+template <class Op>
+inline constexpr bool adds_words = Op::additive && Op::order_free && sizeof(typename Op::element) <= 2;
+// Columns of a unit of column.cu: what 16 bytes hold, or, as counters of the tree take shared memory, what 32 bytes of
+// accumulators do. A warp still reads whole sectors of a row. H200, (8192, 16384) dim 0 bf16, var: 657 us with 8 columns, 90 with 2.
+constexpr int unit_columns_of(int element_bytes, int accumulator_bytes) {
+    int columns = components_of(element_bytes);
+    while (columns > 1 && columns * accumulator_bytes > 32) columns /= 2;
+    return columns;
+}
+template <class Op>
+inline constexpr int unit_columns =
+    unit_columns_of(int(sizeof(typename Op::element)), adds_words<Op> ? 1 : int(sizeof(typename Op::acc)));
+// Leaves that a thread of column.cu has in flight: up to 128 bytes, from loads of `load_bytes` each, and 64 bytes of accumulators.
+constexpr int column_leaves_in_flight(int load_bytes, int unit_bytes, bool heavy) {
+    int leaves = load_bytes >= 16 ? 1 : load_bytes >= 8 ? 2 : 4;
+    while (leaves > 1 && leaves * unit_bytes > 64 && !heavy) leaves /= 2;
+    return leaves;
+}
+// Blocks of column.cu on an SM, by the bytes of a thread's accumulators. Moments have their registers, and so few blocks.
+constexpr int column_blocks_per_sm(int unit_bytes, bool heavy) {
+    return heavy ? 2 : unit_bytes <= 32 ? 4 : unit_bytes <= 64 ? 3 : 2;
+}
+template <class Op>
+inline constexpr bool is_heavy = Op::pivoted && sizeof(typename Op::acc) > 8;
 
 // Chunks that a thread collects at once: eight letters, or two accumulators.
 constexpr int join_chunks(int accumulator_bytes) { return accumulator_bytes <= 4 ? 8 : accumulator_bytes <= 8 ? 4 : 2; }
@@ -130,8 +152,8 @@ constexpr int64_t join_entries(int64_t chunks, int64_t group) {
     return entries;
 }
 
-// Whether the first `count` axes keep a 16-byte aligned address aligned.
-bool strides_fit_vectors(const AxisList& axes, int count, int element_bytes);
+// Whether the first `count` axes keep an address aligned that is.
+bool strides_fit_vectors(const AxisList& axes, int count, int element_bytes, int vector_bytes = kVectorBytes);
 
 // Whether every 16-byte group of a row is one aligned run of memory.
 bool is_grouped(const Problem& problem);

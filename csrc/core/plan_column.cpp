@@ -13,11 +13,13 @@ constexpr int64_t kNarrowRows = 1024;          // narrow_column pays from here o
 constexpr int64_t kNarrowTileBytes = 3 << 10;  // of a warp
 constexpr int64_t kNarrowWaves = 8;            // of blocks: small chunks follow each other closely
 
-bool columns_fit_vectors(const Problem& p, int element_bytes) {
-    return p.kept.last().stride == 1 && p.kept.last().size % components_of(element_bytes) == 0 && p.misalignment == 0 &&
+// Whether a thread can read `columns` columns at once.
+bool columns_fit_vectors(const Problem& p, int element_bytes, int columns) {
+    int const bytes = columns * element_bytes;
+    return p.kept.last().stride == 1 && p.kept.last().size % columns == 0 && p.misalignment % bytes == 0 &&
            p.kept.count <= kFastAxes && (p.reduced.count == 1 || (p.reduced.count == 2 && p.n < kNarrowIndex)) &&
-           strides_fit_vectors(p.kept, p.kept.count - 1, element_bytes) &&
-           strides_fit_vectors(p.reduced, p.reduced.count, element_bytes);
+           strides_fit_vectors(p.kept, p.kept.count - 1, element_bytes, bytes) &&
+           strides_fit_vectors(p.reduced, p.reduced.count, element_bytes, bytes);
 }
 
 // Columns that a thread can walk on its own.
@@ -40,7 +42,8 @@ int64_t least_threads(int64_t n, bool vector, int element_bytes) {
 // False where a column has several leaves and too few threads would walk them one by one: those of column.cu share them.
 bool plan_thread_column(Plan& plan, const Problem& p, const DeviceTraits& device, const Geometry& force) {
     int const element_bytes = dtype_info(p.in).bytes;
-    bool const vector = columns_fit_vectors(p, element_bytes), forced = force.path == 1 + int(Path::thread_column);
+    bool const vector = columns_fit_vectors(p, element_bytes, components_of(element_bytes)),
+               forced = force.path == 1 + int(Path::thread_column);
     plan.path = Path::thread_column;
     plan.loader = vector ? Loader::vector : Loader::gather;
     plan.vector_columns = vector ? components_of(element_bytes) : 1;
@@ -60,7 +63,8 @@ bool plan_thread_column(Plan& plan, const Problem& p, const DeviceTraits& device
 
 struct ColumnTask {
     int64_t leaves, units;
-    int unit_bytes;  // of the accumulators of a thread
+    int columns;     // of a thread
+    int unit_bytes;  // of its accumulators
     int load_bytes;  // of its loads
     int together;    // leaves in flight
     bool order_free;
@@ -70,6 +74,7 @@ struct ColumnTask {
 // H200: (1024, 65536) fp32 63.4 us with 512 bytes, 63.9 with 256; (65536, 1024) fp32 64.1 with 256, 65.4 with 128;
 // (1048576, 128) bf16 67.9 with 128, 68.2 with 256; (100003, 257) fp32 31.0 with 128, 31.7 with 256.
 int64_t piece_bytes(const ColumnTask& task) {
+    if (task.columns > 1 && task.load_bytes < kVectorBytes) return kWarp * task.load_bytes;
     if (task.load_bytes < kVectorBytes) return (task.units < kManyUnits ? kPieceBytes / 2 : 2 * kPieceBytes);
     if (task.units >= kManyUnits) return 2 * kPieceBytes;  // no joins
     return task.unit_bytes > task.load_bytes ? kPieceBytes / 2 : kPieceBytes;
@@ -85,6 +90,19 @@ void set_column_block(Plan& plan, const ColumnTask& task, int64_t most_threads, 
     plan.threads = int(std::max<int64_t>(kWarp, plan.threads_across * std::min(threads / plan.threads_across, groups)));
 }
 
+// Whether half as many blocks are enough, of which fewer join: where each thread has little to read for what it adds (single
+// columns, and narrow types), and where loads are narrow or the order is free, if there is one `for_all` SMs. H200, (8192, 8192)
+// dim 0 fp32, argmax 63.0 us instead of 65.0; (8192, 16384) dim 0 bf16, count_nonzero 63.7 instead of 65.1. Not where much is done
+// with an element: of bf16, argmax 82 instead of 71; pivoted operators.
+bool takes_half(const ColumnTask& task, Accumulator acc, bool for_all, bool long_chunks) {
+    if (acc.pivoted) return false;
+    if (task.columns == 1) return true;
+    bool const whole = task.load_bytes == kVectorBytes;
+    if (whole && !task.order_free) return task.unit_bytes > task.load_bytes && long_chunks;
+    bool const cheap = task.load_bytes >= 4 * task.columns || (task.order_free && acc.bytes <= 8);
+    return cheap && for_all;
+}
+
 // Equal chunks, so that all blocks are resident at once: bandwidth is there with half of them, and a second wave of a few
 // blocks would take as long as the first.
 void set_column_chunks(Plan& plan, const ColumnTask& task, const DeviceTraits& device, Accumulator acc,
@@ -94,11 +112,11 @@ void set_column_chunks(Plan& plan, const ColumnTask& task, const DeviceTraits& d
     int64_t const columns = plan.threads_across * plan.vector_columns;
     int64_t const group = join_group(plan.threads, columns, acc.bytes);
     int64_t const resident =
-        int64_t(device.sm_count) * column_blocks_per_sm(task.unit_bytes) * kColumnThreads / plan.threads;
+        int64_t(device.sm_count) * column_blocks_per_sm(task.unit_bytes, acc.heavy) * kColumnThreads / plan.threads;
     int64_t const wanted = std::max<int64_t>(1, resident / tiles);
     int64_t share = next_power_of_two(ceil_div(task.leaves, wanted));
-    // Half as many are enough where each thread has little to read for what it adds: single columns, and narrow types.
-    if (task.load_bytes < kVectorBytes || (task.unit_bytes > task.load_bytes && share >= 4 * down)) share *= 2;
+    bool const for_all = tiles * ceil_div(task.leaves, 2 * share) >= device.sm_count;
+    if (takes_half(task, acc, for_all, share >= 4 * down)) share *= 2;
     int64_t const chunks = ceil_div(task.leaves, share);
     bool const one_level_less = chunks > group && chunks <= 2 * group;  // again, half as many are enough
     plan.chunk_leaves = pick(force.chunk_leaves, one_level_less ? 2 * share : share);
@@ -131,18 +149,19 @@ bool set_column_runs(Plan& plan, const ColumnTask& task) {
 void plan_wide_column(Plan& plan, const Problem& p, const DeviceTraits& device, Accumulator acc,
                       const Geometry& force) {
     int const element_bytes = dtype_info(p.in).bytes;
-    bool const vector =
-        columns_fit_vectors(p, element_bytes) && (acc.coverage != Coverage::basic || p.reduced.count == 1);
+    bool const vector = columns_fit_vectors(p, element_bytes, acc.unit_columns) &&
+                        (acc.coverage != Coverage::basic || p.reduced.count == 1);
     plan.path = Path::column;
     plan.loader = vector ? Loader::vector : Loader::gather;
-    plan.vector_columns = vector ? components_of(element_bytes) : 1;
+    plan.vector_columns = vector ? acc.unit_columns : 1;
     int64_t const columns = p.kept.last().size;
     ColumnTask task{};
     task.leaves = leaves_of(Family::column, element_bytes, p.n);
     task.units = columns / plan.vector_columns * (p.outputs / columns);
+    task.columns = plan.vector_columns;
     task.unit_bytes = plan.vector_columns * acc.bytes;
     task.load_bytes = plan.vector_columns * element_bytes;
-    task.together = column_leaves_in_flight(task.load_bytes);
+    task.together = column_leaves_in_flight(task.load_bytes, task.unit_bytes, acc.heavy);
     task.order_free = acc.order_free;
     for (int64_t most_threads = kColumnThreads;; most_threads /= 2) {
         set_column_block(plan, task, most_threads, force);
@@ -153,7 +172,7 @@ void plan_wide_column(Plan& plan, const Problem& p, const DeviceTraits& device, 
 
 // Rows of few bytes, one after the other: memory between them, if any, is little.
 bool is_narrow(const Problem& p, int element_bytes) {
-    if (columns_fit_vectors(p, element_bytes)) return false;
+    if (columns_fit_vectors(p, element_bytes, components_of(element_bytes))) return false;
     if (p.kept.count != 1 || p.kept.last().stride != 1 || p.reduced.count != 1) return false;
     int64_t const columns = p.kept.last().size, pitch = p.reduced.last().stride;
     return pitch >= columns && pitch <= 2 * columns && pitch * element_bytes <= kNarrowBytes && p.n >= kNarrowRows;

@@ -34,7 +34,10 @@ Accumulator accumulator_of(const DotProblem& p) {
     Accumulator found{};
     visit_first(
         DotOps{}, [&](auto op) { return is_operator_of<decltype(op)>(p); },
-        [&](auto op) { found = {int(sizeof(typename decltype(op)::acc)), false, Coverage::common}; });
+        [&](auto op) {
+            using Op = decltype(op);
+            found = {int(sizeof(typename Op::acc)), unit_columns<Op>, false, false, false, Coverage::common};
+        });
     return found;
 }
 

@@ -42,12 +42,13 @@ void set_chunks(Plan& plan, int64_t leaves, int64_t bytes_per_chunk) {
 }
 
 // One load a lane for as few lanes as that takes, or two or four for a whole warp.
-void plan_short_row(Plan& plan, const Problem& p, int element_components, const DeviceTraits& device,
+void plan_short_row(Plan& plan, const Problem& p, int element_components, const DeviceTraits& device, Accumulator acc,
                     const Geometry& force) {
     plan.path = Path::short_row;
     int64_t const packs = next_power_of_two(std::max<int64_t>(1, ceil_div(p.n, element_components)));
     plan.lanes_per_row = int(std::min<int64_t>(packs, kLanes));
     plan.lane_loads = int(packs / plan.lanes_per_row);
+    if (plan.lane_loads == 2 && acc.coverage != Coverage::every) plan.lane_loads = kLoads;
     plan.threads = int(std::min<int64_t>(pick(force.threads, 256), kMaxThreads));
     int64_t const groups = plan.threads / plan.lanes_per_row;
     int64_t const share = ceil_div(p.outputs, groups * device.sm_count * (kBlocksPerSm * kMaxThreads / plan.threads));
@@ -116,7 +117,7 @@ void plan_block_row(Plan& plan, const Problem& p, int64_t leaves, const DeviceTr
                     const Geometry& force) {
     // Integers fold once a block, not once a leaf: one wave of large chunks suits them better.
     // A row of a few MB is done soonest by a block an SM: fewer join.
-    bool const brief = p.outputs == 1 && leaves <= 64 * int64_t(device.sm_count);
+    bool const brief = p.outputs == 1 && leaves <= 32 * int64_t(device.sm_count);
     int64_t const blocks = int64_t(device.sm_count) * (brief ? 1 : acc.order_free ? kBlocksPerSm : 2 * kBlocksPerSm);
     int64_t const most = acc.order_free ? 4096 : 256;
     int64_t const share = next_power_of_two(ceil_div(leaves * p.outputs, blocks));
@@ -151,7 +152,8 @@ void plan_row(Plan& plan, const Problem& p, const DeviceTraits& device, Accumula
     bool const full_waves = leaves <= kMaxGroup && 10 * p.outputs >= 9 * warps * ceil_div(p.outputs, warps);
     bool const whole = is_whole_row(p, plan.loader);
     bool const every = acc.coverage == Coverage::every;
-    bool const is_short = p.n <= short_limit || (every && leaves <= 1 && whole);
+    bool const has_whole_leaves = every || (acc.coverage == Coverage::common && p.accumulate == Accumulate::native);
+    bool const is_short = p.n <= short_limit || (has_whole_leaves && leaves <= 1 && whole);
     bool const flat = plan.loader == Loader::unaligned || (plan.loader == Loader::vector && !whole);
     bool const staged_leaf = every && flat && leaves <= 1 && p.n > short_limit && is_one_run(p, element_bytes);
     bool const tiny = every && whole && p.outputs == 1 && p.n > 0 && leaves <= kTinyLeaves;
@@ -175,7 +177,7 @@ void plan_row(Plan& plan, const Problem& p, const DeviceTraits& device, Accumula
     if (path == Path::short_row && plan.loader == Loader::unaligned && forced != Path::short_row &&
         is_one_run(p, element_bytes))
         return plan_staged_row(plan, p, element_bytes, device, force);
-    if (path == Path::short_row) return plan_short_row(plan, p, components_of(element_bytes), device, force);
+    if (path == Path::short_row) return plan_short_row(plan, p, components_of(element_bytes), device, acc, force);
     if (path == Path::warp_row) return plan_warp_row(plan, p, force);
     plan_block_row(plan, p, leaves, device, acc, force);
 }

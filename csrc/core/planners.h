@@ -16,7 +16,8 @@ inline constexpr int64_t kSharedBytes = 48 << 10;          // of a block, withou
 // The accumulator of a problem's operator.
 struct Accumulator {
     int bytes;
-    bool order_free;
+    int unit_columns;  // of column.cu
+    bool order_free, pivoted, heavy;
     Coverage coverage;
     int mailbox_bytes() const { return 2 * bytes; }  // every 4 bytes travel with a mark
 };

@@ -28,14 +28,28 @@ struct NanSum : OperatorDefaults<E> {
     using usual = E;
     static constexpr OpKey key{OpId::nansum, info_of<E>.id, accumulate_mode<E, A>};
     static constexpr Coverage coverage = key.accumulate == Accumulate::native ? Coverage::common : Coverage::basic;
-    static GPUREDUCE_HD acc identity() { return {zero_of<A>(), {0, 0}}; }
-    static GPUREDUCE_HD acc load(E x) {
-        using Value =
-            std::conditional_t<std::is_same_v<E, double>, double, float>;  // to which every element converts exactly
-        Value const value = Load<Value, E>::of(x);
-        bool const nan = value != value;
-        return {Load<A, Value>::of(nan ? Value(-0.0) : value), {uint32_t(nan), 0}};
-    }
+
+    struct Near : OperatorDefaults<E> {
+        using element = E;
+        struct acc {
+            A sum;
+            uint32_t skipped;
+        };
+        static GPUREDUCE_HD acc identity() { return {zero_of<A>(), 0}; }
+        static GPUREDUCE_HD acc load(E x) {
+            using Value = std::conditional_t<std::is_same_v<E, double>, double,
+                                             float>;  // to which every element converts exactly
+            Value const value = Load<Value, E>::of(x);
+            bool const nan = value != value;
+            return {Load<A, Value>::of(nan ? Value(-0.0) : value), uint32_t(nan)};
+        }
+        static GPUREDUCE_HD acc combine(acc a, acc b) { return {add(a.sum, b.sum), a.skipped + b.skipped}; }
+    };
+    using Leaf = Near;
+    static GPUREDUCE_HD acc widen(typename Near::acc a) { return {a.sum, {a.skipped, 0}}; }
+
+    static GPUREDUCE_HD acc identity() { return widen(Near::identity()); }
+    static GPUREDUCE_HD acc load(E x) { return widen(Near::load(x)); }
     static GPUREDUCE_HD acc combine(acc a, acc b) {
         return {add(a.sum, b.sum), Count::of(a.skipped.value() + b.skipped.value())};
     }

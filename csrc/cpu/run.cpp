@@ -16,8 +16,24 @@ bool has_avx2() {
 
 namespace {
 
-// Of a group, the entry for this machine.
-bool run_group(Run* baseline, Run* avx2, const Task& task) { return has_avx2() ? avx2(task) : baseline(task); }
+// The entries of each list of operators.
+struct Group {
+    uint64_t ops;
+    Run *baseline, *avx2;
+};
+constexpr Group kGroups[] = {
+    {kinds_of(SumOps{}), sums_baseline, sums_avx2},
+    {kinds_of(ExtremeOps{}), extremes_baseline, extremes_avx2},
+    {kinds_of(ArgOps{}), args_baseline, args_avx2},
+    {kinds_of(NonzeroOps{}), nonzero_baseline, nonzero_avx2},
+    {kinds_of(NanSumOps{}), nansums_baseline, nansums_avx2},
+    {kinds_of(SquareOps{}), squares_baseline, squares_avx2},
+    {kinds_of(NormOps{}), norms_baseline, norms_avx2},
+    {kinds_of(MagnitudeOps{}), magnitudes_baseline, magnitudes_avx2},
+    {kinds_of(ProductOps{}), products_baseline, products_avx2},
+    {kinds_of(MomentOps{}), moments_baseline, moments_avx2},
+    {kinds_of(ExponentialOps{}), exponentials_baseline, exponentials_avx2},
+};
 
 }  // namespace
 
@@ -26,22 +42,9 @@ bool run(const Problem& problem, const void* in, void* out, void* second, int th
     if (problem.outputs == 0) return true;
     Results const results = results_in(out, second, problem.out, problem.second, ending_of(problem));
     Task const task{problem, in, results, threads, parallel_for};
-    switch (problem.op) {
-        case OpId::sum: return run_group(sums_baseline, sums_avx2, task);
-        case OpId::extremes:
-        case OpId::extreme_magnitudes: return run_group(extremes_baseline, extremes_avx2, task);
-        case OpId::argmin:
-        case OpId::argmax: return run_group(args_baseline, args_avx2, task);
-        case OpId::nonzero: return run_group(nonzero_baseline, nonzero_avx2, task);
-        case OpId::nansum: return run_group(nansums_baseline, nansums_avx2, task);
-        case OpId::squares:
-            if (problem.accumulate == Accumulate::float64) return run_group(norms_baseline, norms_avx2, task);
-            return run_group(squares_baseline, squares_avx2, task);
-        case OpId::magnitudes: return run_group(magnitudes_baseline, magnitudes_avx2, task);
-        case OpId::product: return run_group(products_baseline, products_avx2, task);
-        case OpId::moments: return run_group(moments_baseline, moments_avx2, task);
-        case OpId::exponentials: return run_group(exponentials_baseline, exponentials_avx2, task);
-    }
+    uint64_t const kind = kind_of({problem.op, problem.in, problem.accumulate});
+    for (const Group& group : kGroups)
+        if (group.ops & kind) return (has_avx2() ? group.avx2 : group.baseline)(task);
     return false;
 }
 

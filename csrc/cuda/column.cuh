@@ -14,7 +14,7 @@
 namespace gpureduce::cuda {
 
 template <class Op, int V>
-constexpr int min_column_blocks = column_blocks_per_sm(V * int(sizeof(typename Op::acc)));
+constexpr int min_column_blocks = column_blocks_per_sm(V * int(sizeof(typename Op::acc)), is_heavy<Op>);
 
 // Which unit a thread owns, and which share of its rows.
 struct ColumnShare {
@@ -182,7 +182,7 @@ cudaError_t launch_column(const Problem& problem, const Plan& plan, const Buffer
         auto const with = [&](auto columns, auto rows) {
             launch_columns<Op, decltype(columns)::value, decltype(rows)::value>(problem, plan, buffers);
         };
-        std::integral_constant<int, components<typename Op::element>> constexpr vectors{};
+        std::integral_constant<int, unit_columns<Op>> constexpr vectors{};
         std::integral_constant<int, 1> constexpr single{};
         std::integral_constant<Rows, Rows::one_axis> constexpr one_axis{};
         std::integral_constant<Rows, Rows::two_axes> constexpr two_axes{};
@@ -195,8 +195,9 @@ cudaError_t launch_column(const Problem& problem, const Plan& plan, const Buffer
         bool const few = problem.kept.count <= column_axes<Rows::two_axes>;
         if constexpr (Op::coverage != Coverage::basic) {
             if (one && few) return with(single, one_axis);
-            if (two && few) return with(single, two_axes);
         }
+        if constexpr (Op::coverage == Coverage::every)
+            if (two && few) return with(single, two_axes);
         with(single, scattered);
     });
 }

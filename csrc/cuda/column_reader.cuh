@@ -62,7 +62,8 @@ __device__ __forceinline__ Values<Op, V> combine(const Values<Op, V>& a, const V
 template <class Op, int V, Rows R>
 struct ColumnReader {
     using E = typename Op::element;
-    static constexpr int kLeaves = column_leaves_in_flight(V * int(sizeof(E)));
+    static constexpr int kLeaves =
+        column_leaves_in_flight(V * int(sizeof(E)), V* int(sizeof(typename Op::acc)), is_heavy<Op>);
     static constexpr int kRows = kLeaves * kColumnLeafRows;
     // Narrow integers are added as int, which a run cannot overflow (kMaxFreeRun).
     using Cell = std::conditional_t<adds_words<Op>, int, typename Op::acc>;
@@ -81,12 +82,7 @@ struct ColumnReader {
     __device__ __forceinline__ int64_t gaps_before(int64_t row) const {
         return R == Rows::two_axes ? args.by_run.divide(uint32_t(row)) * args.run_gap : 0;
     }
-    static __device__ __forceinline__ Loaded load(const char* address) {
-        if constexpr (V == 1)
-            return {{load_element(reinterpret_cast<const E*>(address))}};
-        else
-            return bit_cast<Loaded>(load_vector(address));
-    }
+    static __device__ __forceinline__ Loaded load(const char* address) { return load_words<Loaded>(address); }
     static __device__ __forceinline__ void add_to(Cells& sum, const Loaded& row) {
 #pragma unroll
         for (int v = 0; v < V; ++v) {
@@ -157,20 +153,26 @@ struct ColumnReader {
         return cells;
     }
 
-    // A leaf of `count` rows by a pivoted operator; value(r, v) is column v of row r.
+    // A leaf of `count` rows by an operator that has others for it; value(r, v) is column v of row r.
+    static constexpr bool kOwnLeaf = Op::pivoted || LeafOf<Op>::own;
     template <class Value>
-    static __device__ __forceinline__ Cells pivoted_leaf(int count, Value value) {
+    static __device__ __forceinline__ Cells own_leaf(int count, Value value) {
         Cells leaf;
 #pragma unroll
-        for (int v = 0; v < V; ++v)
-            leaf.of[v] = look_twice<Op>(count, [&](auto sum, auto load) {
+        for (int v = 0; v < V; ++v) {
+            auto const sum_of = [&](auto sum, auto load) {
                 using Sum = decltype(sum);
                 auto total = Sum::identity();
 #pragma unroll
                 for (int r = 0; r < kColumnLeafRows; ++r)
                     if (r < count) total = Sum::combine(total, load(value(r, v)));
                 return total;
-            });
+            };
+            if constexpr (Op::pivoted)
+                leaf.of[v] = look_twice<Op>(count, sum_of);
+            else
+                leaf.of[v] = widen<Op>(sum_of(InLeaf<Op>{}, OwnLoad<InLeaf<Op>>{}));
+        }
         return leaf;
     }
 
@@ -189,9 +191,9 @@ struct ColumnReader {
             Cells leaf[kLeaves];
 #pragma unroll
             for (int i = 0; i < kLeaves; ++i) {
-                if constexpr (Op::pivoted) {
-                    leaf[i] = pivoted_leaf(kColumnLeafRows,
-                                           [&](int r, int v) { return rows[i * kColumnLeafRows + r].value[v]; });
+                if constexpr (kOwnLeaf) {
+                    leaf[i] =
+                        own_leaf(kColumnLeafRows, [&](int r, int v) { return rows[i * kColumnLeafRows + r].value[v]; });
                 } else {
                     leaf[i] = none();
 #pragma unroll
@@ -210,8 +212,8 @@ struct ColumnReader {
             for (int r = 0; r < kColumnLeafRows; ++r) rows[r] = load(row_at(row + r));
             if constexpr (Op::indexed)
                 sum = best_of(rows, row);
-            else if constexpr (Op::pivoted)
-                sum = pivoted_leaf(kColumnLeafRows, [&](int r, int v) { return rows[r].value[v]; });
+            else if constexpr (kOwnLeaf)
+                sum = own_leaf(kColumnLeafRows, [&](int r, int v) { return rows[r].value[v]; });
             else
 #pragma unroll
                 for (int r = 0; r < kColumnLeafRows; ++r) add_to(sum, rows[r]);
@@ -221,7 +223,7 @@ struct ColumnReader {
 #pragma unroll
             for (int r = 0; r < kColumnLeafRows; ++r)
                 if (r < count) rows[r] = load(row_at(row + r));
-            sum = pivoted_leaf(count, [&](int r, int v) { return rows[r].value[v]; });
+            sum = own_leaf(count, [&](int r, int v) { return rows[r].value[v]; });
         } else {
 #pragma unroll 1
             for (; row < args.n; ++row) {

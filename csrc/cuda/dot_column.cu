@@ -36,7 +36,8 @@ struct DotColumnBatch : DotColumnArgs {
 template <class Op, int V, bool Splat>
 struct DotColumns {
     using E = typename Op::element;
-    static constexpr int kLeaves = column_leaves_in_flight(V * int(sizeof(E)));
+    static constexpr int kLeaves =
+        column_leaves_in_flight(V * int(sizeof(E)), V* int(sizeof(typename Op::acc)), is_heavy<Op>);
     static constexpr int kRows = kLeaves * kColumnLeafRows;
     static constexpr int kAtOnce = V > 1 ? kColumnLeafRows / 2 : kColumnLeafRows;  // rows in flight
     struct Loaded {
@@ -47,12 +48,7 @@ struct DotColumns {
     const E* x;
     const E* y;
 
-    static __device__ __forceinline__ Loaded load(const E* address) {
-        if constexpr (V == 1)
-            return {{load_element(address)}};
-        else
-            return bit_cast<Loaded>(load_vector(address));
-    }
+    static __device__ __forceinline__ Loaded load(const E* address) { return load_words<Loaded>(address); }
     static __device__ __forceinline__ Loaded load_y(const E* address) {
         if constexpr (!Splat) return load(address);
         Loaded all;
@@ -223,7 +219,7 @@ DotProblem exchanged(DotProblem p) {
 
 template <class Op>
 void launch_vectors(const DotProblem& p, const Plan& plan, const DotBuffers& b) {
-    constexpr int kColumns = components<typename Op::element>;
+    constexpr int kColumns = unit_columns<Op>;
     if (is_same_along_columns(p, 1)) return launch<Op, kColumns, true>(p, plan, b);
     if constexpr (Op::kind == Kind::real)
         if (is_same_along_columns(p, 0))
@@ -238,7 +234,7 @@ cudaError_t run_dot_column(const DotProblem& problem, const Plan& plan, const Do
     cudaError_t const result = dispatch_dot(problem, [&](auto op) {
         using Op = decltype(op);
         if constexpr (Op::has_columns) {
-            constexpr int kColumns = components<typename Op::element>;
+            constexpr int kColumns = unit_columns<Op>;
             found = true;
             if constexpr (kColumns > 1)
                 if (plan.loader == Loader::vector) return launch_vectors<Op>(problem, plan, buffers);

@@ -10,11 +10,32 @@ namespace gpureduce::cuda {
 inline constexpr int kWarp = 32;
 inline constexpr unsigned kFullWarp = 0xffffffffu;
 
+// The operator that adds the elements of a leaf, and the way from its accumulator.
+template <class Op, class = void>
+struct LeafOf {
+    using type = Op;
+    static constexpr bool own = false;
+};
+template <class Op>
+struct LeafOf<Op, std::void_t<typename Op::Leaf>> {
+    using type = typename Op::Leaf;
+    static constexpr bool own = true;
+};
+template <class Op>
+using InLeaf = typename LeafOf<Op>::type;
+template <class Op, class Value>
+__device__ __forceinline__ auto widen(Value value) {
+    if constexpr (LeafOf<Op>::own)
+        return Op::widen(value);
+    else
+        return value;
+}
+
 // Blocks that must fit an SM: two leave 64 registers a thread, room for two leaves. With that bound the compiler converts
 // float16 before all loads are on their way, so it gets more.
 template <class Op>
 inline constexpr bool takes_registers =
-    sizeof(typename Op::element) == 2 ? Op::pivoted || (sizeof(typename Op::acc) > 8 && !Op::indexed)
+    sizeof(typename Op::element) == 2 ? sizeof(typename InLeaf<Op>::acc) > 8 && !Op::indexed && !Op::pivoted
                                       : Op::pivoted && sizeof(typename Op::element) == 8;
 template <class Op>
 inline constexpr int min_blocks = std::is_same_v<typename Op::element, Half> || takes_registers<Op> ? 1 : 2;
@@ -51,9 +72,43 @@ __device__ __forceinline__ A choose(bool yes, A a, A b) {
     return bit_cast<A>(words);
 }
 
+// A warp's fold by its instructions for integers, where the order is free.
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+template <class Op>
+inline constexpr bool folds_at_once =
+    std::is_same_v<typename Op::acc, Range<int32_t>> || std::is_same_v<typename Op::acc, Ranked<int32_t>> ||
+    (Op::greatest && std::is_same_v<typename Op::acc, float>);
+__device__ __forceinline__ Range<int32_t> fold_at_once(Range<int32_t> mine) {
+    return {__reduce_min_sync(kFullWarp, mine.least), __reduce_max_sync(kFullWarp, mine.greatest)};
+}
+__device__ __forceinline__ Ranked<int32_t> fold_at_once(Ranked<int32_t> mine) {
+    int32_t const rank = __reduce_max_sync(kFullWarp, mine.rank);
+    uint32_t const high = __reduce_min_sync(kFullWarp, mine.rank == rank ? mine.high : ~0u);
+    return {rank, __reduce_min_sync(kFullWarp, mine.rank == rank && mine.high == high ? mine.low : ~0u), high};
+}
+template <class Op>
+__device__ __forceinline__ typename Op::Local fold_places(typename Op::Local mine) {
+    int32_t const own = Op::MeritOf::rank(mine.merit), rank = __reduce_max_sync(kFullWarp, own);
+    return {Op::MeritOf::of_rank(rank), __reduce_min_sync(kFullWarp, own == rank ? mine.place : Op::nowhere)};
+}
+__device__ __forceinline__ float fold_at_once(float mine) {
+    using OrderOf = Order<float>;
+    return OrderOf::value(__reduce_max_sync(kFullWarp, mine != mine ? highest_rank<int32_t> : OrderOf::rank(mine)));
+}
+#else
+template <class Op>
+inline constexpr bool folds_at_once = false;
+template <class A>
+__device__ A fold_at_once(A mine);
+template <class Op>
+__device__ typename Op::Local fold_places(typename Op::Local mine);
+#endif
+
 // Folds groups of `lanes` neighbouring lanes (a power of two); every lane of a group gets its total.
 template <class Op>
 __device__ __forceinline__ typename Op::acc fold_lanes(typename Op::acc value, int lanes = kWarp) {
+    if constexpr (folds_at_once<Op>)
+        if (lanes == kWarp) return fold_at_once(value);
 #pragma unroll
     for (int step = 1; step < kWarp; step *= 2)
         if (step < lanes) value = Op::combine(value, shuffle_xor(value, step));
@@ -92,6 +147,64 @@ __device__ __forceinline__ unsigned greater_pair(unsigned a, unsigned b) {
 #endif
 }
 
+// Two floats of 16 bits at once, as integers that are ordered as they, or their magnitudes, are; and the way back of one.
+template <class Op>
+struct PairOrder {
+    static constexpr bool exists = false;
+};
+template <class E>
+struct PairOrder<Extremes<E>> {
+    static constexpr bool exists = std::is_same_v<E, Half> || std::is_same_v<E, BFloat16>;
+    static __device__ __forceinline__ unsigned ranks(unsigned pair) {
+        unsigned signs;  // each over its 16 bits
+        asm("prmt.b32 %0, %1, 0, 0xbb99;" : "=r"(signs) : "r"(pair));
+        return pair ^ (signs & 0x7fff7fffu);
+    }
+    static __device__ __forceinline__ unsigned pair(unsigned ranks_of_two) { return ranks(ranks_of_two); }
+};
+template <class E>
+struct PairOrder<ExtremeMagnitudes<E>> {
+    static constexpr bool exists = PairOrder<Extremes<E>>::exists;
+    static __device__ __forceinline__ unsigned ranks(unsigned pair) { return pair & 0x7fff7fffu; }
+    static __device__ __forceinline__ unsigned pair(unsigned ranks_of_two) { return ranks_of_two; }
+};
+
+template <class Op>
+inline constexpr bool has_pairs = PairOrder<Op>::exists || (Op::greatest && sizeof(typename Op::element) == 2);
+
+// The total of some pairs.
+template <class Op>
+struct PairTotal {
+    using E = typename Op::element;
+    unsigned least, greatest;
+
+    __device__ __forceinline__ explicit PairTotal(unsigned pair) {
+        if constexpr (PairOrder<Op>::exists) least = pair = PairOrder<Op>::ranks(pair);
+        greatest = pair;
+    }
+    __device__ __forceinline__ void add(unsigned pair) {
+        if constexpr (PairOrder<Op>::exists) {
+            unsigned const ranks = PairOrder<Op>::ranks(pair);
+            least = __vmins2(least, ranks);
+            greatest = __vmaxs2(greatest, ranks);
+        } else {
+            greatest = greater_pair<E>(greatest, pair);
+        }
+    }
+    __device__ __forceinline__ void add(uint4 pairs) {
+        for (unsigned pair : {pairs.x, pairs.y, pairs.z, pairs.w}) add(pair);
+    }
+    __device__ __forceinline__ typename Op::acc total() const {
+        auto const either = [](unsigned pair) {
+            return Op::combine(Op::load(E{uint16_t(pair)}), Op::load(E{uint16_t(pair >> 16)}));
+        };
+        if constexpr (PairOrder<Op>::exists)
+            return Op::combine(either(PairOrder<Op>::pair(least)), either(PairOrder<Op>::pair(greatest)));
+        else
+            return either(greatest);
+    }
+};
+
 // The value of `count` elements by a pivoted operator: sum_of(Sum{}, load) gives their sum as Sum, First or Terms, has it.
 template <class Op, class SumOf>
 __device__ __forceinline__ typename Op::acc look_twice(int count, SumOf sum_of) {
@@ -99,11 +212,6 @@ __device__ __forceinline__ typename Op::acc look_twice(int count, SumOf sum_of) 
     auto const pivot = Op::pivot(sum_of(First{}, OwnLoad<First>{}), count);
     return Op::leaf(pivot, sum_of(typename Op::Terms{}, TermLoad<Op>{pivot}), count);
 }
-
-// Integers of one or two bytes add to 32 bits, a word of them at a time and in any order. A lane adds at most 256 of them
-// before the sum becomes 64 bits, and a short row has at most 2,048, so it fits.
-template <class Op>
-inline constexpr bool adds_words = Op::additive && Op::order_free && sizeof(typename Op::element) <= 2;
 
 // What a lane holds of a short row.
 template <class Op, bool Indexed = Op::indexed>
@@ -129,6 +237,16 @@ __device__ __forceinline__ RowPart<Op> join(RowPart<Op> a, RowPart<Op> b) {
 // Folds N rows at once, each in a group of `lanes` neighbouring lanes, as fold_lanes does.
 template <class Op, int N>
 __device__ __forceinline__ void fold_rows(RowPart<Op> (&part)[N], int lanes) {
+    if constexpr (folds_at_once<Op>)
+        if (lanes == kWarp) {
+#pragma unroll
+            for (auto& mine : part)
+                if constexpr (Op::indexed)
+                    mine = fold_places<Op>(mine);
+                else
+                    mine = fold_at_once(mine);
+            return;
+        }
 #pragma unroll
     for (int step = 1; step < kWarp; step *= 2) {
         if (step >= lanes) return;

@@ -174,7 +174,7 @@ __device__ __forceinline__ auto guarded_sum(const Reader& row, int64_t leaf) {
                                   return fold_leaf<Sum>(guarded_lane_sum<Sum>(row, leaf, load));
                               });
     else
-        return guarded_lane_sum<Op>(row, leaf);
+        return guarded_lane_sum<InLeaf<Op>>(row, leaf);
 }
 
 }  // namespace gpureduce::cuda

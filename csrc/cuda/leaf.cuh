@@ -59,12 +59,11 @@ __device__ __forceinline__ auto lane_sum(const Packs& packs, Load load = {}) {
             for (int c = 0; c < components<E>; ++c)
                 if (k + c > 0) Op::see(best, as_pack<E>(packs.words[k]).value[c], k * kLanes * components<E> + c);
         return best;
-    } else if constexpr (Op::greatest && sizeof(E) == 2) {
-        unsigned pair = packs.words[0].x;
+    } else if constexpr (has_pairs<Op>) {
+        PairTotal<Op> total(packs.words[0].x);
 #pragma unroll
-        for (uint4 words : packs.words)
-            for (unsigned word : {words.x, words.y, words.z, words.w}) pair = greater_pair<E>(pair, word);
-        return Op::combine(load(E{uint16_t(pair)}), load(E{uint16_t(pair >> 16)}));
+        for (uint4 words : packs.words) total.add(words);
+        return total.total();
     } else if constexpr (adds_words<Op>) {
         int total = 0;
 #pragma unroll

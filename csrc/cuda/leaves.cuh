@@ -14,8 +14,8 @@ __device__ __forceinline__ void for_each_leaf(const Reader& row, int64_t first, 
                                               Take take) {
     using A = typename Op::acc;
     // Wide sums that are shifted take the registers of a second leaf.
-    constexpr bool kWide = Reader::loader == Loader::unaligned && sizeof(Spread<Op>) > 32 && !Op::order_free;
-    constexpr int kInFlight = kWide ? 1 : Reader::kInFlight;
+    constexpr bool kWide = Reader::loader == Loader::unaligned && sizeof(Spread<InLeaf<Op>>) > 32 && !Op::order_free;
+    constexpr int kInFlight = kWide || (Op::pivoted && sizeof(typename Op::element) == 2) ? 1 : Reader::kInFlight;
     LeafRange const plain = row.plain_leaves();
     int const begin = int(max(int64_t(0), min(int64_t(leaves), plain.first - first)));
     int const end = int(max(int64_t(begin), min(int64_t(leaves), plain.last - first)));
@@ -28,7 +28,7 @@ __device__ __forceinline__ void for_each_leaf(const Reader& row, int64_t first, 
                 return fold_leaf<Sum>(lane_sum<Sum>(read, load));
             });
         else
-            return lane_sum<Op>(read);
+            return lane_sum<InLeaf<Op>>(read);
     };
     auto const deliver = [&](int i, auto sum) {
         if constexpr (Op::pivoted)
@@ -36,9 +36,9 @@ __device__ __forceinline__ void for_each_leaf(const Reader& row, int64_t first, 
         else if constexpr (Op::indexed)
             all = Op::combine(all, Op::at(sum, (first + i) * Reader::kLeaf + Reader::lane_first()));
         else if constexpr (Op::order_free)
-            all = Op::combine(all, sum);
+            all = Op::combine(all, widen<Op>(sum));
         else
-            take(i, fold_leaf<Op>(sum));
+            take(i, widen<Op>(fold_leaf<InLeaf<Op>>(sum)));
     };
     int i = begin + worker;
 #pragma unroll 1
@@ -56,8 +56,8 @@ __device__ __forceinline__ void for_each_leaf(const Reader& row, int64_t first, 
         // If the row ends in a whole pack.
         if (i < end && i + workers == end && end < leaves && ends_whole(row)) {
             auto const read = tile.read_leaf(i);
-            WholePacks<Op> const last(row, first + end);
-            A const sum = lane_sum<Op>(read), other = last.sum();
+            WholePacks<InLeaf<Op>> const last(row, first + end);
+            typename InLeaf<Op>::acc const sum = lane_sum<InLeaf<Op>>(read), other = last.sum();
             deliver(i, sum);
             deliver(end, other);
             rest = end + 1;

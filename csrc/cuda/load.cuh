@@ -42,6 +42,15 @@ __device__ __forceinline__ E load_element(const E* address) {
     }
 }
 
+// A struct of 1 to 16 bytes, aligned as it is large.
+template <class T>
+__device__ __forceinline__ T load_words(const void* address) {
+    if constexpr (sizeof(T) == kVectorBytes)
+        return bit_cast<T>(load_vector(address));
+    else
+        return load_element(static_cast<const T*>(address));
+}
+
 // One element under a predicate, zeros otherwise, as load_vector_if.
 template <class E>
 __device__ __forceinline__ E load_element_if(bool wanted, const E* address) {

@@ -18,26 +18,32 @@ cudaError_t run_sum(const Problem& problem, const Plan& plan, const Buffers& buf
     return cudaErrorInvalidValue;
 }
 
+// The entry of each list of operators.
+struct Group {
+    uint64_t ops;
+    cudaError_t (*run)(const Problem&, const Plan&, const Buffers&);
+};
+constexpr Group kGroups[] = {
+    {kinds_of(SumOps{}), run_sum},
+    {kinds_of(ExtremeOps{}), run_extremes},
+    {kinds_of(ArgOps{}), run_args},
+    {kinds_of(NonzeroOps{}), run_nonzero},
+    {kinds_of(NanSumOps{}), run_nansums},
+    {kinds_of(SquareOps{}), run_squares},
+    {kinds_of(NormOps{}), run_norms},
+    {kinds_of(MagnitudeOps{}), run_magnitudes},
+    {kinds_of(ProductOps{}), run_products},
+    {kinds_of(MomentOps{}), run_moments},
+    {kinds_of(ExponentialOps{}), run_exponentials},
+};
+
 }  // namespace
 
 cudaError_t run(const Problem& problem, const Plan& plan, const Buffers& buffers) {
     if (plan.path == Path::nothing) return cudaSuccess;
-    switch (problem.op) {
-        case OpId::sum: return run_sum(problem, plan, buffers);
-        case OpId::extremes:
-        case OpId::extreme_magnitudes: return run_extremes(problem, plan, buffers);
-        case OpId::argmin:
-        case OpId::argmax: return run_args(problem, plan, buffers);
-        case OpId::nonzero: return run_nonzero(problem, plan, buffers);
-        case OpId::nansum: return run_nansums(problem, plan, buffers);
-        case OpId::squares:
-            return problem.accumulate == Accumulate::float64 ? run_norms(problem, plan, buffers)
-                                                             : run_squares(problem, plan, buffers);
-        case OpId::magnitudes: return run_magnitudes(problem, plan, buffers);
-        case OpId::product: return run_products(problem, plan, buffers);
-        case OpId::moments: return run_moments(problem, plan, buffers);
-        case OpId::exponentials: return run_exponentials(problem, plan, buffers);
-    }
+    uint64_t const kind = kind_of({problem.op, problem.in, problem.accumulate});
+    for (const Group& group : kGroups)
+        if (group.ops & kind) return group.run(problem, plan, buffers);
     return cudaErrorInvalidValue;
 }
 

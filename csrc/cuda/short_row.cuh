@@ -45,11 +45,11 @@ __device__ __forceinline__ RowPart<Op> pack_sum(uint4 words, int count, int firs
     using E = typename Op::element;
     if constexpr (Op::indexed) {
         Pack<E> const pack = as_pack<E>(words);
-        auto best = Op::none();
+        auto best = Op::first(pack.value[0], first);
 #pragma unroll
-        for (int c = 0; c < components<E>; ++c)
-            if (c < count) Op::see_any(best, pack.value[c], first + c);
-        return best;
+        for (int c = 1; c < components<E>; ++c)
+            if (c < count) Op::see(best, pack.value[c], first + c);
+        return count > 0 ? best : Op::none();
     } else if constexpr (adds_words<Op>) {
         return add_words<E>(0, select_bits(bytes_below(count * int(sizeof(E))), words, uint4{}));
     } else {
@@ -84,6 +84,11 @@ __device__ __forceinline__ void reduce_rows(RowPart<Op> (&part)[Rows], int lanes
         fold_rows<Terms>(terms, lanes);
 #pragma unroll
         for (int i = 0; i < Rows; ++i) part[i] = Op::leaf(Op::pivot(first[i], count), terms[i], count);
+    } else if constexpr (LeafOf<Op>::own) {
+        typename InLeaf<Op>::acc inner[Rows];
+        reduce_rows<InLeaf<Op>>(inner, lanes, count, sum_of);
+#pragma unroll
+        for (int i = 0; i < Rows; ++i) part[i] = Op::widen(inner[i]);
     } else {
 #pragma unroll
         for (int i = 0; i < Rows; ++i) part[i] = sum_of(Op{}, i, OwnLoad<Op>{});
@@ -91,9 +96,18 @@ __device__ __forceinline__ void reduce_rows(RowPart<Op> (&part)[Rows], int lanes
     }
 }
 
-template <class Op, Loader L, int Rows>
+// Spread: lane i does it for row i, where that is much to do.
+template <class Op, bool Spread = false, Loader L, int Rows>
 __device__ __forceinline__ void store_rows(const ShortArgs<L>& args, const RowShare& share,
                                            const RowPart<Op> (&part)[Rows]) {
+    if constexpr (Spread) {
+        auto mine = part[0];
+#pragma unroll
+        for (int i = 1; i < Rows; ++i) mine = choose(share.lane == i, part[i], mine);
+        if (share.lane < Rows && share.has(share.lane))
+            store_result<Op>(args.row.results, share.block_first + share.first + share.lane * share.step, mine);
+        return;
+    }
     if (share.lane != 0) return;
 #pragma unroll
     for (int i = 0; i < Rows; ++i) {
@@ -127,7 +141,7 @@ __global__ void __launch_bounds__(kMaxThreads, short_blocks<Op>)
     reduce_rows<Op>(part, 1 << lanes_log2, int(args.row.n), [&](auto sum, int i, auto load) {
         return whole_sum<decltype(sum), (Loads > 1)>(words[i], mine, e, load);
     });
-    store_rows<Op>(args, share, part);
+    store_rows<Op, Op::pivoted && (Loads > 1)>(args, share, part);
 }
 
 template <class Op, Loader L>
@@ -180,12 +194,14 @@ cudaError_t launch_short_row(const Problem& p, const Plan& plan, const Buffers& 
         args.block_rows = plan.threads / plan.lanes_per_row * plan.rows_per_group;
         auto const launch = [&](auto kernel) { kernel<<<unsigned(plan.grid_x), plan.threads, 0, b.stream>>>(args); };
         constexpr bool every = Op::coverage == Coverage::every;
-        if constexpr (loader == Loader::vector && !every) return launch(whole_row_kernel<Op, 1>);
-        if constexpr (loader == Loader::vector && every)
-            if (whole)
-                return plan.lane_loads == 1   ? launch(whole_row_kernel<Op, 1>)
-                       : plan.lane_loads == 2 ? launch(whole_row_kernel<Op, 2>)
-                                              : launch(whole_row_kernel<Op, kLoads>);
+        if constexpr (loader == Loader::vector)
+            if (whole) {
+                if (plan.lane_loads == 1) return launch(whole_row_kernel<Op, 1>);
+                if constexpr (every)
+                    if (plan.lane_loads == 2) return launch(whole_row_kernel<Op, 2>);
+                if constexpr (every || Op::key.accumulate == Accumulate::native)
+                    return launch(whole_row_kernel<Op, kLoads>);
+            }
         if constexpr (loader != Loader::vector || every) launch(short_row_kernel<Op, loader>);
     });
 }

@@ -23,6 +23,18 @@ __global__ void __launch_bounds__(kMaxThreads, takes_registers<Op> ? 1 : kBlocks
     warp_row_kernel(const __grid_constant__ RowArgs<L> args) {
     using E = typename Op::element;
     using A = typename Op::acc;
+    if constexpr (Op::slow_finish) {  // once for all rows of the block
+        __shared__ A total[kMaxThreads / kWarp];
+        if (own_row() < args.outputs) {
+            A const own = fold_all_leaves<Op>(RowReader<E, L>(args, own_row()), int(args.leaves));
+            if (threadIdx.x % kWarp == 0) total[threadIdx.x / kWarp] = own;
+        }
+        __syncthreads();
+        int64_t const row = int64_t(blockIdx.x) * (blockDim.x / kWarp) + threadIdx.x;
+        if (threadIdx.x < blockDim.x / kWarp && row < args.outputs)
+            store_result<Op>(args.results, row, total[threadIdx.x]);
+        return;
+    }
     if (own_row() >= args.outputs) return;
     A const total = fold_all_leaves<Op>(RowReader<E, L>(args, own_row()), int(args.leaves));
     if (threadIdx.x % kWarp == 0) store_result<Op>(args.results, own_row(), total);

@@ -12,13 +12,20 @@ __device__ __forceinline__ RowPart<Op> whole_sum(const uint4 (&words)[Loads], co
                                                  Load load) {
     using E = typename Op::element;
     if constexpr (Op::indexed) {
-        auto best = Op::none();
+        auto best = Op::first(as_pack<E>(words[0]).value[0], first);
 #pragma unroll
         for (int k = 0; k < Loads; ++k)
 #pragma unroll
             for (int c = 0; c < components<E>; ++c)
-                if (mine[k]) Op::see_any(best, as_pack<E>(words[k]).value[c], first + k * kLanes * components<E> + c);
-        return best;
+                if (k + c > 0 && (k == 0 || mine[k]))
+                    Op::see(best, as_pack<E>(words[k]).value[c], first + k * kLanes * components<E> + c);
+        return First || mine[0] ? best : Op::none();
+    } else if constexpr (has_pairs<Op>) {
+        PairTotal<Op> total(words[0].x);
+#pragma unroll
+        for (int k = 0; k < Loads; ++k)
+            if (k == 0 || mine[k]) total.add(words[k]);
+        return First || mine[0] ? total.total() : Op::identity();
     } else if constexpr (adds_words<Op>) {
         int total = 0;
 #pragma unroll
@@ -27,11 +34,20 @@ __device__ __forceinline__ RowPart<Op> whole_sum(const uint4 (&words)[Loads], co
     } else {
         typename Op::acc sum[components<E>];
 #pragma unroll
-        for (int c = 0; c < components<E>; ++c) {
-            sum[c] = load(as_pack<E>(words[0]).value[c]);
+        for (int c = 0; c < components<E>; ++c) sum[c] = load(as_pack<E>(words[0]).value[c]);
+        if constexpr (!Op::slow_load) {
+#pragma unroll
+            for (int c = 0; c < components<E>; ++c)
+#pragma unroll
+                for (int k = 1; k < Loads; ++k)
+                    if (mine[k]) sum[c] = Op::combine(sum[c], load(as_pack<E>(words[k]).value[c]));
+        } else {  // one branch a pack, so that its elements are computed side by side
 #pragma unroll
             for (int k = 1; k < Loads; ++k)
-                if (mine[k]) sum[c] = Op::combine(sum[c], load(as_pack<E>(words[k]).value[c]));
+                if (mine[k])
+#pragma unroll
+                    for (int c = 0; c < components<E>; ++c)
+                        sum[c] = Op::combine(sum[c], load(as_pack<E>(words[k]).value[c]));
         }
         auto const total = fold_pairwise<Op>(sum);
         return First || mine[0] ? total : Op::identity();

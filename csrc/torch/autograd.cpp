@@ -12,6 +12,7 @@
 
 #include "gradients.h"
 #include "kernels.h"
+#include "node.h"
 #include "reduce.h"
 #include "registration.h"
 
@@ -23,17 +24,6 @@ using torch::autograd::SavedVariable;
 using torch::autograd::variable_list;
 using torch::dynamo::autograd::IValuePacker;
 using torch::dynamo::autograd::PackedArgs;
-
-// Nodes are counted intrusively since torch 2.13, by std::shared_ptr before.
-using NodePointer = decltype(torch::autograd::Edge::function);
-
-template <class Derived, class Pointer = NodePointer>
-Pointer make_node(Derived* node) {
-    if constexpr (std::is_same_v<Pointer, std::shared_ptr<Node>>)
-        return Pointer(node, [](Derived* dead) { deleteNode(dead); });  // without recursion, however deep the graph
-    else
-        return Pointer(std::unique_ptr<Node>(node));
-}
 
 // "GpureduceSumBackward" of sum, "GpureduceMaxDimBackward" of max.dim.
 std::string node_name(const Operator& op) {
@@ -190,7 +180,7 @@ GradientCall describe(const Call& call, const at::Tensor& first) {
 // Gives the results their history.
 Backward& set_history(const Call& call, const at::Tensor& first, const at::Tensor& second) {
     auto* const node = new Backward(call.op);
-    NodePointer const pointer = make_node(node);
+    OwningNode const pointer = owning_node(node);
     node->set_next_edges(torch::autograd::collect_next_edges(call.self));
     node->call = describe(call, first);
     torch::autograd::set_history(first, pointer);

@@ -2,12 +2,9 @@
 
 #include <ATen/EmptyTensor.h>
 #include <c10/cuda/CUDACachingAllocator.h>
-#include <c10/cuda/CUDAFunctions.h>
-#include <c10/cuda/CUDAGuard.h>
-
-#include <vector>
 
 #include "../cuda/run.h"
+#include "cuda_device.h"
 #include "cuda_workspace.h"
 #include "kernels.h"
 #include "out.h"
@@ -15,32 +12,6 @@
 
 namespace gpureduce::binding {
 namespace {
-
-std::vector<DeviceTraits> all_traits() {
-    std::vector<DeviceTraits> traits(c10::cuda::device_count());
-    for (int device = 0; device < int(traits.size()); ++device) {
-        int& sm_count = traits[device].sm_count;
-        C10_CUDA_CHECK(cudaDeviceGetAttribute(&sm_count, cudaDevAttrMultiProcessorCount, device));
-    }
-    return traits;
-}
-
-// Of each device its own; asked once.
-const DeviceTraits& traits_of(c10::Device device) {
-    static std::vector<DeviceTraits> const traits = all_traits();
-    return traits[device.index()];
-}
-
-// c10's guard asks for the device three times, so it is only made where it has something to do.
-class DeviceGuard {
-  public:
-    explicit DeviceGuard(c10::Device device) {
-        if (c10::cuda::current_device() != device.index()) guard_.set_device(device);
-    }
-
-  private:
-    c10::cuda::OptionalCUDAGuard guard_;
-};
 
 void run(const Operator& op, const Prepared& call, const at::Tensor& input, const at::Tensor& first,
          const at::Tensor& second) {
@@ -61,8 +32,8 @@ at::Tensor empty(const Prepared& call, at::ScalarType type) {
 
 template <class R>
 R reduce(const Call& call) {
-    auto const prepared = prepare(call, &traits_of(call.self.device()));
-    DeviceGuard const guard(call.self.device());
+    auto const prepared = prepare(call, &device_traits(call.self.device()));
+    CurrentDevice const guard(call.self.device());
     if (prepared->load_as != call.self.scalar_type()) return reduce<R>(call.of(converted(call, prepared->load_as)));
     at::Tensor first = empty(*prepared, prepared->result), second;
     if constexpr (!std::is_same_v<R, at::Tensor>) second = empty(*prepared, prepared->second_result);
@@ -79,14 +50,14 @@ struct Cuda {
     template <size_t Row>
     static void run_out(const Call& call, at::Tensor* const* outs) {
         check_same_device(call, outs);  // the dispatcher comes here also when an out alone is on CUDA
-        DeviceGuard const guard(call.self.device());
-        reduce_into(outs, call, &traits_of(call.self.device()), gpureduce::binding::run);
+        CurrentDevice const guard(call.self.device());
+        reduce_into(outs, call, &device_traits(call.self.device()), gpureduce::binding::run);
     }
 };
 
 std::string explain_cuda(const at::Tensor& self, at::OptionalIntArrayRef dim, bool keepdim, Dtype dtype,
                          Text accumulate, int64_t sms, std::string_view op) {
-    return explain_call(call_named(op, self, dim, keepdim, dtype, accumulate), sms, traits_of(self.device()));
+    return explain_call(call_named(op, self, dim, keepdim, dtype, accumulate), sms, device_traits(self.device()));
 }
 
 const Registration cuda_kernels(c10::DispatchKey::CUDA, [](torch::Library& m) {

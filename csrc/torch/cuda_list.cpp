@@ -7,10 +7,10 @@
 #include "../cuda/run.h"
 #include "cuda_device.h"
 #include "cuda_workspace.h"
-#include "element.h"
 #include "list.h"
 #include "reduce.h"
 #include "registration.h"
+#include "types.h"
 
 namespace gpureduce::binding {
 namespace {

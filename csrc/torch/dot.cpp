@@ -8,8 +8,8 @@
 #include <ATen/ops/empty.h>
 
 #include "../cpu/run.h"
-#include "element.h"
 #include "registration.h"
+#include "types.h"
 
 namespace gpureduce::binding {
 namespace {

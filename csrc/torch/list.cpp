@@ -13,9 +13,9 @@
 
 #include "../core/store.h"
 #include "../cpu/run.h"
-#include "element.h"
 #include "reduce.h"
 #include "registration.h"
+#include "types.h"
 
 namespace gpureduce::binding {
 namespace {

@@ -140,9 +140,14 @@ at::ScalarType first_type(const Call& call) {
 
 }  // namespace
 
-DType dtype_of(at::ScalarType type, const Operator& op, const char* what) {
+std::optional<DType> element_of(at::ScalarType type) {
     for (TypePair const pair : kTypes)
         if (pair.torch == type) return pair.ours;
+    return std::nullopt;
+}
+
+DType dtype_of(at::ScalarType type, const Operator& op, const char* what) {
+    if (auto const found = element_of(type)) return *found;
     TORCH_CHECK_NOT_IMPLEMENTED(false, "gpureduce::", op.name, ": not implemented for ", what, " of dtype ", type);
 }
 

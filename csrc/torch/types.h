@@ -3,12 +3,16 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <optional>
+
 #include "../core/dtype.h"
 #include "call.h"
 
 namespace gpureduce::binding {
 
-// Throws where kernels do not know the type; `what` has it: "self", "a result".
+// Nothing where the kernels do not know the type.
+std::optional<DType> element_of(at::ScalarType type);
+// Throws there; `what` has it: "self", "a result".
 DType dtype_of(at::ScalarType type, const Operator& op, const char* what);
 at::ScalarType scalar_type_of(DType dtype);
 
