@@ -502,7 +502,7 @@ def test_out(device, order, capfd):
         assert_same_bits(out, want)
     assert_same_bits(total_norm(tensors, order, out=tensors[0].view(())), want)  # of the list itself
     assert "was resized" not in capfd.readouterr().err
-    with pytest.raises(RuntimeError, match="(?i)gpureduce::total_norm: expected out of dtype float, but found double"):
+    with pytest.raises(RuntimeError, match=r"(?i)gpureduce::total_norm: expected out of dtype float, but found double"):
         total_norm(tensors, order, out=want.double())
     with pytest.raises(RuntimeError, match="gpureduce::total_norm: expected out on"):
         total_norm(tensors, order, out=want.to("meta"))
