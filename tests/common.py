@@ -104,6 +104,10 @@ def random_data(shape, dtype, seed=0, device="cpu"):
     return (normal * torch.exp2(scale)).to(dtype).to(device)
 
 
+def tensors_of(shapes, dtype, device="cpu", seed=0):
+    return [random_data(shape, dtype, seed + i, device) for i, shape in enumerate(shapes)]
+
+
 def bits(x):
     """The storage of a result as integers, so that -0.0 and NaN compare."""
     x = x.detach().contiguous().cpu()

@@ -1,4 +1,4 @@
-"""vecdot and dot: values, bits, broadcasting without a temporary, gradients, and torch's rules."""
+"""vecdot and dot: values, bits, broadcasting without a temporary, and torch's rules."""
 
 import itertools
 import math
@@ -9,7 +9,7 @@ import torch
 
 import torch_reduce
 from tests import common, reference_tree
-from tests.common import FLOATING, REAL, assert_same_bits, name
+from tests.common import FLOATING, REAL, assert_same_bits, name, tensors_of
 
 vecdot = torch.ops.gpureduce.vecdot
 dot = torch.ops.gpureduce.dot
@@ -17,10 +17,6 @@ real = pytest.mark.parametrize("dtype", REAL, ids=name)
 floating = pytest.mark.parametrize("dtype", FLOATING, ids=name)
 MODES = [None, "compensated", "double"]
 SHORT_ROW, WARP_ROW, BLOCK_ROW, COLUMN = 2, 3, 4, 5
-
-
-def pair(shapes, dtype, device="cpu", seed=0):
-    return [common.random_data(shape, dtype, seed + i, device) for i, shape in enumerate(shapes)]
 
 
 # --- the tree again, from its description -----------------------------------------------------------------------------
@@ -55,7 +51,7 @@ def tree_dot(x, y, dim=-1, dtype=None):
 def test_rows_are_the_trees(device, dtype):
     for n in common.sizes(dtype, largest_leaves=5):
         for rows in (1, 3):
-            x, y = pair([(rows, n), (rows, n)], dtype, seed=n)
+            x, y = tensors_of([(rows, n), (rows, n)], dtype, seed=n)
             got = vecdot(x.to(device), y.to(device))
             assert_same_bits(got.cpu(), tree_dot(x, y), f"{rows} x {n}")
 
@@ -63,7 +59,7 @@ def test_rows_are_the_trees(device, dtype):
 @real
 def test_columns_are_the_trees(device, dtype):
     for rows, columns in itertools.product(common.COLUMN_ROWS, (1, 3, 16, 70)):
-        x, y = pair([(2, rows, columns), (2, rows, columns)], dtype, seed=rows)
+        x, y = tensors_of([(2, rows, columns), (2, rows, columns)], dtype, seed=rows)
         got = vecdot(x.to(device), y.to(device), dim=1)
         assert_same_bits(got.cpu(), tree_dot(x, y, 1), f"{rows} x {columns}")
 
@@ -71,7 +67,7 @@ def test_columns_are_the_trees(device, dtype):
 @real
 def test_long_rows_and_columns(device, dtype):
     for shape, dim in (((300_001,), 0), ((2, 70_000), 1), ((20_000, 24), 0), ((5003, 7), 0)):
-        x, y = pair([shape, shape], dtype, seed=len(shape))
+        x, y = tensors_of([shape, shape], dtype, seed=len(shape))
         assert_same_bits(vecdot(x.to(device), y.to(device), dim=dim).cpu(), tree_dot(x, y, dim), f"{shape} {dim}")
 
 
@@ -90,7 +86,7 @@ LAYOUTS = {
 @pytest.mark.parametrize("dim", [0, 1])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=name)
 def test_layouts(device, dtype, dim):
-    data = pair([(40, 300), (40, 300)], dtype)
+    data = tensors_of([(40, 300), (40, 300)], dtype)
     for first, second in itertools.product(LAYOUTS, LAYOUTS):
         x, y = LAYOUTS[first](data[0]), LAYOUTS[second](data[1])
         got = vecdot(LAYOUTS[first](data[0].to(device)), LAYOUTS[second](data[1].to(device)), dim=dim)
@@ -118,7 +114,7 @@ SHAPES = [
 @pytest.mark.parametrize("shapes", SHAPES, ids=str)
 def test_broadcasting(device, dtype, shapes):
     *sizes, dim = shapes
-    x, y = pair(sizes, dtype)
+    x, y = tensors_of(sizes, dtype)
     got = vecdot(x.to(device), y.to(device), dim=dim).cpu()
     want = torch.linalg.vecdot(*torch.broadcast_tensors(x.to(torch.complex128), y.to(torch.complex128)), dim=dim)
     assert got.dtype == dtype and got.shape == want.shape and got.is_contiguous()
@@ -133,7 +129,7 @@ def test_broadcasting(device, dtype, shapes):
 @pytest.mark.parametrize("mode", MODES)
 def test_accumulate(device, dtype, mode):
     """Compensated and double are right to the last bit where native is not."""
-    x, y = pair([(3, 5000), (3, 5000)], dtype)
+    x, y = tensors_of([(3, 5000), (3, 5000)], dtype)
     y[:, 2500:] = -y[:, :2500].flip(1) if dtype.is_complex else y[:, 2500:]
     got = vecdot(x.to(device), y.to(device), accumulate=mode).cpu()
     wide = [t.to(torch.complex128) for t in (x, y)]
@@ -160,7 +156,7 @@ def test_compensated_holds_the_errors_of_products(device):
 
 @floating
 def test_vecdot_conjugates_and_dot_does_not(device, dtype):
-    x, y = pair([(100,), (100,)], dtype, device)
+    x, y = tensors_of([(100,), (100,)], dtype, device)
     both = [t.to(torch.complex128) for t in (x, y)]
     tolerance = {
         "rtol": 8 * torch.finfo(dtype).eps,
@@ -176,7 +172,7 @@ def test_vecdot_conjugates_and_dot_does_not(device, dtype):
 @pytest.mark.parametrize("dtype", [t for t in common.INTEGER if t != torch.bool], ids=name)
 def test_dot_of_integers_wraps_as_torchs(device, dtype):
     for n in (0, 1, 7, 33, 5000, 300_000):
-        x, y = pair([(n,), (n,)], dtype)
+        x, y = tensors_of([(n,), (n,)], dtype)
         want = torch.dot(x, y)
         assert_same_bits(dot(x.to(device), y.to(device)).cpu(), want, f"{n}")
         spread = [t.repeat_interleave(2).to(device)[::2] for t in (x, y)]
@@ -208,7 +204,7 @@ def test_nan_infinity_and_signed_zero(device, dtype):
 def test_threads_do_not_matter(dtype, threads):
     cases = [((300_000,), -1), ((3, 100_000), -1), ((100_000, 3), 0), ((500, 900), 0), ((900, 500), 1)]
     for shape, dim in cases:
-        x, y = pair([shape, shape], dtype)
+        x, y = tensors_of([shape, shape], dtype)
         threads(1)
         want = vecdot(x, y, dim=dim)
         for count in (2, 3, 8):
@@ -221,13 +217,13 @@ def test_threads_do_not_matter(dtype, threads):
 def test_launches_do_not_matter(dtype, geometry):
     leaf = common.leaf_elements(dtype)
     for n, rows in ((17, 100), (leaf, 9), (5 * leaf + 3, 40), (70 * leaf + 4, 3)):
-        x, y = pair([(rows, n), (rows, n)], dtype, seed=n)
+        x, y = tensors_of([(rows, n), (rows, n)], dtype, seed=n)
         want = vecdot(x, y)
         for path, threads, chunk in itertools.product((SHORT_ROW, WARP_ROW, BLOCK_ROW), (32, 128, 512), (0, 1, 8)):
             geometry(path=path, threads=threads, chunk_leaves=chunk)
             assert_same_bits(vecdot(x.cuda(), y.cuda()).cpu(), want, f"{rows} x {n} {path} {threads} {chunk}")
     for rows, columns in ((1000, 3), (5000, 64), (129, 500)):
-        x, y = pair([(rows, columns), (rows, columns)], dtype, seed=rows)
+        x, y = tensors_of([(rows, columns), (rows, columns)], dtype, seed=rows)
         want = vecdot(x, y, dim=0)
         for threads, across, chunk in ((0, 0, 0), (64, 4, 1), (128, 32, 16), (256, 8, 256)):
             geometry(threads=threads, threads_across=across, chunk_leaves=chunk)
@@ -311,7 +307,7 @@ def test_meta():
 
 
 def test_out(device):
-    x, y = pair([(6, 50), (50,)], torch.float32, device)
+    x, y = tensors_of([(6, 50), (50,)], torch.float32, device)
     want = vecdot(x, y)
     out = torch.empty(6, device=device)
     version = out._version
@@ -354,103 +350,3 @@ def test_autocast_cuda():
             assert vecdot(a, b).dtype == torch.linalg.vecdot(a, b).dtype == torch.float16
             assert dot(a[0], b[1]).dtype == torch.dot(a[0], b[1]).dtype
         assert vecdot(x.double(), x.double()).dtype == torch.float64
-
-
-# --- gradients --------------------------------------------------------------------------------------------------------
-
-CALLS = [((3, 4), (3, 4), -1), ((3, 1), (1, 4), 1), ((4,), (2, 3, 4), 0), ((), (3,), 0), ((2, 0), (2, 1), 1)]
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128], ids=name)
-@pytest.mark.parametrize("call", CALLS, ids=str)
-def test_gradients(device, dtype, call):
-    *shapes, dim = call
-    x, y = (t.requires_grad_() for t in pair(shapes, dtype, device))
-    checks = {"check_forward_ad": True, "check_batched_grad": True, "check_batched_forward_grad": True}
-    function = lambda a, b: vecdot(a, b, dim=dim)  # noqa: E731
-    assert torch.autograd.gradcheck(function, (x, y), **checks)
-    assert torch.autograd.gradgradcheck(function, (x, y), check_fwd_over_rev=True, check_batched_grad=True)
-    assert torch.autograd.gradcheck(function, (x, y.detach()), **checks)
-    assert torch.autograd.gradcheck(function, (x.detach(), y), **checks)
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128], ids=name)
-def test_gradients_of_dot(device, dtype):
-    x, y = (t.requires_grad_() for t in pair([(5,), (5,)], dtype, device))
-    assert torch.autograd.gradcheck(dot, (x, y), check_forward_ad=True, check_batched_grad=True)
-    assert torch.autograd.gradgradcheck(dot, (x, y), check_fwd_over_rev=True)
-
-
-def test_same_tensor_twice(device):
-    x = torch.arange(3.0, device=device, requires_grad=True)
-    vecdot(x, x).backward()
-    assert x.grad.tolist() == [0, 2, 4]
-
-
-def test_func(device):
-    x, y = pair([(4, 3, 5), (4, 5)], torch.float64, device)
-    vmap = torch.func.vmap
-    for dim in (0, 1, -1, -2):
-        want = torch.stack([vecdot(a, b, dim=dim) for a, b in zip(x, y, strict=True)])
-        torch.testing.assert_close(vmap(lambda a, b, d=dim: vecdot(a, b, dim=d))(x, y), want)
-    torch.testing.assert_close(vmap(lambda a: vecdot(a, y[0]))(x), vecdot(x, y[0]))
-    got = vmap(lambda b: vecdot(x, b), in_dims=1)(y.t())
-    torch.testing.assert_close(got, torch.stack([vecdot(x, b) for b in y]))
-    torch.testing.assert_close(vmap(vecdot)(y[:, 0], y[:, 1]), y[:, 0] * y[:, 1])
-    torch.testing.assert_close(vmap(dot)(y, y), (y * y).sum(1))
-    torch.testing.assert_close(vmap(lambda b: dot(y[0], b))(y), (y * y[0]).sum(1))
-    integers = torch.arange(12, device=device, dtype=torch.int32).view(3, 4)
-    assert vmap(dot)(integers, integers).tolist() == (integers * integers).sum(1).tolist()
-    z = torch.randn(4, 5, dtype=torch.complex128, device=device)
-    torch.testing.assert_close(vmap(dot)(z, z), (z * z).sum(1))
-    torch.testing.assert_close(vmap(torch.func.grad(lambda b: vecdot(b, b)))(y), 2 * y)
-    torch.testing.assert_close(
-        torch.func.hessian(lambda b: vecdot(b, b))(y[0]), 2 * torch.eye(5, dtype=torch.float64, device=device)
-    )
-    with pytest.raises(IndexError, match="dim 2 is out of range for 2-d"):
-        vmap(lambda a, b: vecdot(a, b, dim=2))(x, y)
-
-
-def test_opcheck(device):
-    for dtype, differentiable in ((torch.float32, True), (torch.bfloat16, True), (torch.complex64, True)):
-        x, y = (t.requires_grad_(differentiable) for t in pair([(2, 3, 4), (3, 4)], dtype, device))
-        for dim, accumulate in ((-1, None), (1, None), (0, "compensated")):
-            torch.library.opcheck(vecdot.default, (x, y), {"dim": dim, "accumulate": accumulate})
-        torch.library.opcheck(dot.default, (x[0, 0], y[0]))
-    plain = pair([(5,), (5,)], torch.float32, device)
-    torch.library.opcheck(dot.out, tuple(plain), {"out": torch.empty((), device=device)}, test_utils="test_schema")
-
-
-def test_compile(device):
-    function = lambda a, b: vecdot(a.sin(), b, dim=0) + 1  # noqa: E731
-    x, y = (t.requires_grad_() for t in pair([(6, 5), (1, 5)], torch.float64, device))
-    compiled = torch.compile(function, fullgraph=True)
-    torch.testing.assert_close(compiled(x, y), function(x, y))
-    got = torch.autograd.grad(compiled(x, y).sum(), (x, y))
-    torch.testing.assert_close(got, torch.autograd.grad(function(x, y).sum(), (x, y)))
-
-
-def test_compiled_autograd():
-    for function in (
-        lambda a, b: vecdot(a, b),
-        lambda a, b: torch.ops.gpureduce.total_norm([a, b]),
-        lambda a, b: dot(a[0], b[0]),
-    ):
-        x, y = (t.requires_grad_() for t in pair([(6, 5), (6, 5)], torch.float64))
-        function(x, y).sum().backward()
-        want = [x.grad.clone(), y.grad.clone()]
-        x.grad = y.grad = None
-        with torch._dynamo.compiled_autograd._enable(torch.compile(backend="aot_eager")):
-            function(x, y).sum().backward()
-        torch.testing.assert_close([x.grad, y.grad], want)
-
-
-def test_script():
-    if not hasattr(torch, "jit"):
-        pytest.skip("torch has no TorchScript")
-
-    def function(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        return torch.ops.gpureduce.vecdot(x, y, dim=0) + torch.ops.gpureduce.total_norm([x, y])
-
-    x, y = pair([(3, 4), (3, 4)], torch.float32)
-    assert_same_bits(torch.jit.script(function)(x, y), function(x, y))
