@@ -11,7 +11,7 @@ from tests import common
 from tests.family import FAMILY, results
 
 FOLDER = pathlib.Path(__file__).parent
-FUNCTIONS = list(dict.fromkeys(member.function for member in FAMILY))  # each has a file
+FUNCTIONS = [*dict.fromkeys(member.function for member in FAMILY), "vecdot", "dot", "total_norm"]  # each has a file
 DTYPES = [*common.REAL, torch.complex64, torch.int8, torch.bool]
 SHAPES = [((1,), None), ((33,), None), ((1000,), None), ((4097,), None), ((100003,), None), ((3, 1025), 1)]
 SHAPES += [((70, 5), 0), ((9, 3), 0), ((1000, 4), 0), ((2, 65, 3), 1), ((3, 7, 129), [0, 2])]
@@ -74,8 +74,54 @@ def sums():
         yield f"int64 {list(shape)} dim={dim} dtype=float64", shape, dim, torch.int64, {"dtype": torch.float64}
 
 
+def dots():
+    """(key, input, call of it): a tensor with itself turned round."""
+    for dtype in (*common.REAL, torch.complex64, torch.complex128):
+        for accumulate in (None, "compensated", "double"):
+            for shape, dim in SHAPES:
+                if dim is None or isinstance(dim, int):
+                    key = f"{str(dtype)[6:]} {list(shape)} dim={dim} accumulate={accumulate}"
+                    yield (
+                        key,
+                        data(shape, dtype),
+                        functools.partial(dot, dim=-1 if dim is None else dim, mode=accumulate),
+                    )
+
+
+def dot(x, dim, mode):
+    return torch.ops.gpureduce.vecdot(x, x.flip(dim), dim=dim, accumulate=mode)
+
+
+def whole_dots():
+    for dtype in (*common.REAL, torch.complex64, torch.int8, torch.int64):
+        for shape, dim in SHAPES:
+            if dim is None:
+                key = f"{str(dtype)[6:]} {list(shape)}"
+                yield key, data(shape, dtype), lambda x: torch.ops.gpureduce.dot(x, x.flip(0))
+
+
+def norms():
+    """Of a list: pieces of one to 777 elements."""
+    for dtype in (*common.REAL, torch.complex64):
+        for order in (1, 2, float("inf")) if dtype != torch.complex64 else (2,):
+            for shape, dim in SHAPES:
+                if dim is None:
+                    key = f"{str(dtype)[6:]} {list(shape)} ord={order}"
+                    yield key, data(shape, dtype), functools.partial(norm, order=order)
+
+
+def norm(x, order):
+    return torch.ops.gpureduce.total_norm([piece.clone() for piece in x.split(777)], order)
+
+
+OTHERS = {"vecdot": dots, "dot": whole_dots, "total_norm": norms}
+
+
 def calls(function):
     """(key, input, call of it) of every golden result."""
+    if function in OTHERS:
+        yield from OTHERS[function]()
+        return
     if function == "sum":
         for key, shape, dim, dtype, options in sums():
             yield key, data(shape, dtype), functools.partial(common.op, dim=dim, **options)
