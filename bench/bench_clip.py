@@ -86,7 +86,10 @@ def check(model: str, dtype: torch.dtype, device: str) -> None:
 def measure(model: str, dtype: torch.dtype, clips: bool, device: str, seconds: float) -> list[dict[str, object]]:
     made = parameters(model, dtype, device)
     elements = sum(p.numel() for p in made)
-    synchronize = torch.cuda.synchronize if device == "cuda" else lambda: None
+
+    def synchronize() -> None:
+        if device == "cuda":
+            torch.cuda.synchronize()
 
     # A call with a limit of half the norm halves the gradients, so they are set anew before each.
     sources = [p.grad.clone() for p in made if p.grad is not None]
