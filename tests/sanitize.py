@@ -194,9 +194,10 @@ def dots(dtype):
 def family(dtype):
     """Every operator but sum: rows by lanes, warps and blocks, chunks that join, columns, gaps, few rows."""
     rows = [
-        ((3, 2 * n + 1), 1, path, 64, chunk) for n, path, chunk in ((16, 2, 0), (99, 3, 0), (2100, 4, 1), (2100, 4, 2))
+        ((3, n), 1, path, 64, chunk)
+        for n, path, chunk in ((33, SHORT_ROW, 0), (199, WARP_ROW, 0), (4201, BLOCK_ROW, 1), (4201, BLOCK_ROW, 2))
     ]
-    columns = [((h, w), 0, 5, 64, chunk) for h, w, chunk in ((9, 33, 1), (999, 5, 1), (999, 16, 8))]
+    columns = [((h, w), 0, COLUMN, 64, chunk) for h, w, chunk in ((9, 33, 1), (999, 5, 1), (999, 16, 8))]
     planned = [((5, 7), 1, 0, 0, 0), ((300, 24), 0, 0, 0, 0), ((4, 3000), 0, 0, 0, 0), ((2, 9000), 1, 0, 0, 0)]
     for member in FAMILY[1:]:
         if dtype not in member.dtypes:
