@@ -4,23 +4,12 @@
 namespace gpureduce {
 namespace {
 
-constexpr int64_t kPieceBytes = 256;           // of a row that a block of column.cu reads at once
-constexpr int64_t kManyUnits = 4096;           // columns that give every SM several blocks
-constexpr int kCounterLevels = 5;              // of a thread's counter in shared memory
-constexpr int64_t kMaxFreeRun = 1024;          // leaves that narrow integers add as int
-constexpr int64_t kNarrowBytes = 128;          // of a row of narrow_column
-constexpr int64_t kNarrowRows = 1024;          // narrow_column pays from here on
-constexpr int64_t kNarrowTileBytes = 3 << 10;  // of a warp
-constexpr int64_t kNarrowWaves = 8;            // of blocks: small chunks follow each other closely
-
-// Whether a thread can read `columns` columns at once.
-bool columns_fit_vectors(const Problem& p, int element_bytes, int columns) {
-    int const bytes = columns * element_bytes;
-    return p.kept.last().stride == 1 && p.kept.last().size % columns == 0 && p.misalignment % bytes == 0 &&
-           p.kept.count <= kFastAxes && (p.reduced.count == 1 || (p.reduced.count == 2 && p.n < kNarrowIndex)) &&
-           strides_fit_vectors(p.kept, p.kept.count - 1, element_bytes, bytes) &&
-           strides_fit_vectors(p.reduced, p.reduced.count, element_bytes, bytes);
-}
+constexpr int64_t kPieceBytes = 256;  // of a row that a block of column.cu reads at once
+constexpr int64_t kManyUnits = 4096;  // columns that give every SM several blocks
+constexpr int64_t kLittleWork = 1 << 16, kMuchWork = 1 << 18, kMostReadOnce = 3 << 17;  // leaves of units
+constexpr int64_t kFewChunks = 4;                                                       // whose joins take no time
+constexpr int kCounterLevels = 5;      // of a thread's counter in shared memory
+constexpr int64_t kMaxFreeRun = 1024;  // leaves that narrow integers add as int
 
 // Columns that a thread can walk on its own.
 bool is_walk(const Problem& p) {
@@ -70,63 +59,117 @@ struct ColumnTask {
     bool order_free;
 };
 
-// Of a row, at once: as much as memory likes, but few accumulators, or joins take long, and few of the rows' odd ends.
-// H200: (1024, 65536) fp32 63.4 us with 512 bytes, 63.9 with 256; (65536, 1024) fp32 64.1 with 256, 65.4 with 128;
-// (1048576, 128) bf16 67.9 with 128, 68.2 with 256; (100003, 257) fp32 31.0 with 128, 31.7 with 256.
+// Of a row, at once: as much as memory likes, but few accumulators where few leaves come to a thread, or joins take long, and
+// few of the rows' odd ends. H200: (1024, 65536) fp32 63.4 us with 512 bytes, 63.9 with 256; (65536, 1024) fp32 64.1 with 256,
+// 65.4 with 128; (1048576, 128) bf16 69.1 with 128, 68.1 with 256; (16384, 768) bf16 11.3 with 128, 11.8 with 256;
+// (100003, 257) fp32 31.0 with 128, 31.7 with 256.
 int64_t piece_bytes(const ColumnTask& task) {
     if (task.columns > 1 && task.load_bytes < kVectorBytes) return kWarp * task.load_bytes;
     if (task.load_bytes < kVectorBytes) return (task.units < kManyUnits ? kPieceBytes / 2 : 2 * kPieceBytes);
     if (task.units >= kManyUnits) return 2 * kPieceBytes;  // no joins
-    return task.unit_bytes > task.load_bytes ? kPieceBytes / 2 : kPieceBytes;
+    if (task.unit_bytes <= task.load_bytes) return kPieceBytes;
+    bool const much = task.unit_bytes <= 2 * task.load_bytes && task.units * task.leaves >= kMuchWork;
+    return much ? kPieceBytes : kPieceBytes / 2;
 }
 
-// Threads side by side over units, and the others down over leaves.
-void set_column_block(Plan& plan, const ColumnTask& task, int64_t most_threads, const Geometry& force) {
+// Whether so many blocks read enough at once: 128 bytes a thread, and 48 KB an SM. H200, (200704, 256) bf16: 392 blocks of 256
+// threads 30.0 us, 196 31.2, 100 37.7.
+bool keeps_busy(int64_t blocks, int64_t threads, const DeviceTraits& device) {
+    return blocks * threads * 128 >= (int64_t(48) << 10) * device.sm_count;
+}
+
+// Units of a block that owns whole columns, from `most` down; 0 if there is none that pays. Joins take a microsecond or two, so it
+// does if no thread has more than it reads at once, in small pieces only where there is little to read, or if pieces are large,
+// blocks enough, and threads have not very much each. H200, fp32: (32, 512, 768) dim 1 16.6 us in two chunks of 32 units, 14.9 in
+// one of 16; (256, 1024, 64) dim 1 20.3 and 18.9; (700, 2600) 8.4 in chunks, 7.5 in one of 2 units; (640, 256) 4.7 and 3.9; but
+// (2048, 4096) 12.2 in chunks, 13.8 in one of 2 units; (8192, 16384) 123 and 197 in one of 4.
+int64_t whole_column_units(const ColumnTask& task, int64_t most, int64_t threads, const DeviceTraits& device) {
+    int64_t const least_bytes = task.units * task.leaves <= kLittleWork ? kSectorBytes : kPieceBytes / 2;
+    for (int64_t across = most; across * task.load_bytes >= least_bytes; across /= 2) {
+        int64_t const bytes = across * task.load_bytes, at_once = threads / across * task.together;
+        if (task.leaves <= at_once * (bytes < 2 * kSectorBytes ? 2 : 1)) return across;
+        bool const large = bytes >= kPieceBytes && task.leaves <= 16 * at_once;
+        if (large && keeps_busy(ceil_div(task.units, across), threads, device)) return across;
+    }
+    return 0;
+}
+
+// Units of a block whose threads read once and are done, if their chunks then join in one level; else 0. H200, fp32: (4096, 1024)
+// 8.4 us, in larger chunks 8.5; (64, 197, 768) dims 0, 1 13.4 and 13.7; (4096, 4096) 20.8 and 20.1; bf16, (8192, 3072) 16.6 and
+// 16.9; (8192, 4096) 21.3 and 20.4.
+int64_t units_read_once(const ColumnTask& task, int64_t threads, const DeviceTraits& device, Accumulator acc) {
+    if (task.load_bytes < kVectorBytes || task.units * task.leaves > kMostReadOnce) return 0;
+    bool const narrow = task.unit_bytes <= task.load_bytes;
+    for (int64_t across = kPieceBytes / (narrow ? 1 : 2) / kVectorBytes; across >= 8; across /= 2) {
+        int64_t const chunks = ceil_div(task.leaves, threads / across * task.together);
+        bool const one_level = chunks <= join_group(threads, across * task.columns, acc.bytes);
+        bool const fits = chunks * task.units * task.columns * acc.mailbox_bytes() <= kMaxMailboxBytes;
+        if (one_level && fits && ceil_div(task.units, across) * chunks >= device.sm_count) return across;
+    }
+    return 0;
+}
+
+// Threads side by side over units, and the others down over leaves. Returns the leaves of a chunk, if they follow from that.
+int64_t set_column_block(Plan& plan, const ColumnTask& task, int64_t most_threads, const DeviceTraits& device,
+                         Accumulator acc, const Geometry& force) {
     int64_t const groups = next_power_of_two(ceil_div(task.leaves, task.together));
-    int64_t const threads = std::min<int64_t>(pick(force.threads, kColumnThreads), most_threads);
+    int64_t threads = std::min<int64_t>(pick(force.threads, kColumnThreads), most_threads);
     int64_t const piece = std::max(piece_bytes(task) / task.load_bytes, threads / groups);
-    int64_t const across = pick(force.threads_across, std::min(piece, next_power_of_two(task.units)));
-    plan.threads_across = int(std::min(across, threads));
-    plan.threads = int(std::max<int64_t>(kWarp, plan.threads_across * std::min(threads / plan.threads_across, groups)));
+    int64_t const most = std::min({piece, next_power_of_two(task.units), threads});
+    int64_t const whole = whole_column_units(task, most, threads, device);
+    int64_t const once = whole > 0 ? 0 : units_read_once(task, threads, device, acc);
+    int64_t across = pick(force.threads_across, whole > 0 ? whole : once > 0 ? once : most);
+    if (whole + once == 0 && force.threads == 0) {  // smaller blocks where there would be few
+        auto const blocks = [&] { return ceil_div(task.units, across) * ceil_div(groups, threads / across); };
+        while (threads > 2 * kWarp && across < threads && 2 * blocks() < device.sm_count) threads /= 2;
+    }
+    across = std::min(across, threads);
+    plan.threads_across = int(across);
+    plan.threads = int(std::max<int64_t>(kWarp, across * std::min(threads / across, groups)));
+    return whole > 0 ? next_power_of_two(task.leaves) : once > 0 ? threads / across * task.together : 0;
 }
 
-// Whether half as many blocks are enough, of which fewer join: where each thread has little to read for what it adds (single
-// columns, and narrow types), and where loads are narrow or the order is free, if there is one `for_all` SMs. H200, (8192, 8192)
-// dim 0 fp32, argmax 63.0 us instead of 65.0; (8192, 16384) dim 0 bf16, count_nonzero 63.7 instead of 65.1. Not where much is done
-// with an element: of bf16, argmax 82 instead of 71; pivoted operators.
-bool takes_half(const ColumnTask& task, Accumulator acc, bool for_all, bool long_chunks) {
+// Whether half as many blocks as fit the SMs are enough, of which fewer join, if they keep_busy: not where much is done with an
+// element, as of pivoted operators, or, of bf16, argmax (82 us instead of 71). H200, (8192, 8192) dim 0 fp32, argmax 63.0 us
+// instead of 65.0; (8192, 16384) dim 0 bf16, count_nonzero 63.7 instead of 65.1; sums, (4096, 4096) bf16 12.6 instead of 13.1.
+bool takes_half(const ColumnTask& task, Accumulator acc) {
     if (acc.pivoted) return false;
-    if (task.columns == 1) return true;
-    bool const whole = task.load_bytes == kVectorBytes;
-    if (whole && !task.order_free) return task.unit_bytes > task.load_bytes && long_chunks;
-    bool const cheap = task.load_bytes >= 4 * task.columns || (task.order_free && acc.bytes <= 8);
-    return cheap && for_all;
+    if (task.columns == 1 || task.load_bytes == kVectorBytes) return true;
+    return task.load_bytes >= 4 * task.columns || (task.order_free && acc.bytes <= 8);
 }
 
-// Equal chunks, so that all blocks are resident at once: bandwidth is there with half of them, and a second wave of a few
-// blocks would take as long as the first.
-void set_column_chunks(Plan& plan, const ColumnTask& task, const DeviceTraits& device, Accumulator acc,
-                       const Geometry& force) {
-    int64_t const entry_bytes = plan.vector_columns * acc.mailbox_bytes();
+// Equal chunks, so that all blocks are resident at once: a second wave of a few blocks would take as long as the first.
+int64_t chunk_share(const Plan& plan, const ColumnTask& task, const DeviceTraits& device, Accumulator acc) {
     int64_t const tiles = ceil_div(task.units, plan.threads_across), down = plan.threads / plan.threads_across;
-    int64_t const columns = plan.threads_across * plan.vector_columns;
-    int64_t const group = join_group(plan.threads, columns, acc.bytes);
     int64_t const resident =
         int64_t(device.sm_count) * column_blocks_per_sm(task.unit_bytes, acc.heavy) * kColumnThreads / plan.threads;
-    int64_t const wanted = std::max<int64_t>(1, resident / tiles);
-    int64_t share = next_power_of_two(ceil_div(task.leaves, wanted));
-    bool const for_all = tiles * ceil_div(task.leaves, 2 * share) >= device.sm_count;
-    if (takes_half(task, acc, for_all, share >= 4 * down)) share *= 2;
-    int64_t const chunks = ceil_div(task.leaves, share);
-    bool const one_level_less = chunks > group && chunks <= 2 * group;  // again, half as many are enough
-    plan.chunk_leaves = pick(force.chunk_leaves, one_level_less ? 2 * share : share);
-    plan.chunk_leaves = std::max<int64_t>(down * task.together, plan.chunk_leaves);
+    int64_t share = next_power_of_two(ceil_div(task.leaves, std::max<int64_t>(1, resident / tiles)));
+    share = std::max<int64_t>(down * task.together, share);
+    auto const chunks = [&] { return ceil_div(task.leaves, share); };
+    auto const busy_with_half = [&] {
+        return keeps_busy(tiles * ceil_div(task.leaves, 2 * share), plan.threads, device);
+    };
+    bool const plain = task.columns > 1 && task.load_bytes == kVectorBytes && !task.order_free;
+    if (takes_half(task, acc) && (chunks() > kFewChunks || !plain) && busy_with_half()) share *= 2;
+    // A level of joins less, if that keeps_busy, too, or a thread has little anyway.
+    int64_t const group = join_group(plan.threads, plan.threads_across * plan.vector_columns, acc.bytes);
+    bool const little = share <= down * task.together;
+    return chunks() > group && chunks() <= 2 * group && (little || busy_with_half()) ? 2 * share : share;
+}
+
+void set_column_chunks(Plan& plan, const ColumnTask& task, int64_t share, const DeviceTraits& device, Accumulator acc,
+                       const Geometry& force) {
+    int64_t const entry_bytes = plan.vector_columns * acc.mailbox_bytes();
+    int64_t const down = plan.threads / plan.threads_across, columns = plan.threads_across * plan.vector_columns;
+    if (share == 0) share = chunk_share(plan, task, device, acc);
+    plan.chunk_leaves = std::max<int64_t>(down * task.together, pick(force.chunk_leaves, share));
     for (;; plan.chunk_leaves *= 2) {
         plan.chunks = std::max<int64_t>(1, ceil_div(task.leaves, plan.chunk_leaves));
-        plan.mailbox_bytes = join_entries(plan.chunks, group) * task.units * entry_bytes;
+        plan.mailbox_bytes =
+            join_entries(plan.chunks, join_group(plan.threads, columns, acc.bytes)) * task.units * entry_bytes;
         if (plan.chunks == 1 || (plan.chunks <= kMaxGridY && plan.mailbox_bytes <= kMaxMailboxBytes)) break;
     }
-    plan.grid_x = tiles;
+    plan.grid_x = ceil_div(task.units, plan.threads_across);
     plan.grid_y = plan.chunks;
 }
 
@@ -164,66 +207,22 @@ void plan_wide_column(Plan& plan, const Problem& p, const DeviceTraits& device, 
     task.together = column_leaves_in_flight(task.load_bytes, task.unit_bytes, acc.heavy);
     task.order_free = acc.order_free;
     for (int64_t most_threads = kColumnThreads;; most_threads /= 2) {
-        set_column_block(plan, task, most_threads, force);
-        set_column_chunks(plan, task, device, acc, force);
+        int64_t const share = set_column_block(plan, task, most_threads, device, acc, force);
+        set_column_chunks(plan, task, share, device, acc, force);
         if (set_column_runs(plan, task)) return;
     }
 }
 
-// Rows of few bytes, one after the other: memory between them, if any, is little.
-bool is_narrow(const Problem& p, int element_bytes) {
-    if (columns_fit_vectors(p, element_bytes, components_of(element_bytes))) return false;
-    if (p.kept.count != 1 || p.kept.last().stride != 1 || p.reduced.count != 1) return false;
-    int64_t const columns = p.kept.last().size, pitch = p.reduced.last().stride;
-    return pitch >= columns && pitch <= 2 * columns && pitch * element_bytes <= kNarrowBytes && p.n >= kNarrowRows;
-}
-
-// A tile of so many leaves, and lanes that fold a column of it.
-void set_narrow_tile(Plan& plan, int64_t tile_leaves, int64_t columns, int64_t leaf_bytes) {
-    int64_t const alone = std::max<int64_t>(1, kWarp / next_power_of_two(columns));  // lanes that a column can have
-    plan.tile_leaves = int(std::clamp<int64_t>(tile_leaves, 1, kNarrowEach * alone));
-    plan.lanes_per_column = int(std::min<int64_t>(alone, plan.tile_leaves));
-    plan.value_pitch = int(alone * (ceil_div(plan.tile_leaves, alone) | 1));  // lanes meet in few banks
-    plan.stage_bytes = int(ceil_div(plan.tile_leaves * leaf_bytes, kVectorBytes) + 1) * kVectorBytes;
-}
-
-void set_narrow_chunks(Plan& plan, int64_t leaves, int64_t columns, Accumulator acc, const DeviceTraits& device,
-                       const Geometry& force) {
-    int64_t const wanted = int64_t(device.sm_count) * kNarrowBlocksPerSm * kNarrowWaves;
-    int64_t const least = kNarrowThreads / kWarp * plan.tile_leaves;
-    plan.chunk_leaves = std::max(least, pick(force.chunk_leaves, next_power_of_two(ceil_div(leaves, wanted))));
-    for (;; plan.chunk_leaves *= 2) {
-        plan.chunks = ceil_div(leaves, plan.chunk_leaves);
-        plan.mailbox_bytes =
-            join_entries(plan.chunks, join_group(kNarrowThreads, columns, acc.bytes)) * columns * acc.mailbox_bytes();
-        if (plan.mailbox_bytes <= kMaxMailboxBytes) break;
-    }
-    plan.counter_levels = acc.order_free ? 1 : ceil_log2(plan.chunk_leaves / least) + 1;
-    plan.grid_x = plan.chunks;
-}
-
-// Tiles of up to 3 KB, so that a lane has few leaves of each column to fold. False if not even one leaf fits.
-bool plan_narrow_column(Plan& plan, const Problem& p, const DeviceTraits& device, Accumulator acc,
-                        const Geometry& force) {
-    int const element_bytes = dtype_info(p.in).bytes;
-    int64_t const leaves = leaves_of(Family::column, element_bytes, p.n);
-    int64_t const columns = p.kept.last().size;
-    int64_t const leaf_bytes = p.reduced.last().stride * element_bytes * kColumnLeafRows;
-    plan.path = Path::narrow_column;
-    plan.threads = kNarrowThreads;
-    int64_t tile_leaves = pick(force.rows_per_group, previous_power_of_two(kNarrowTileBytes / leaf_bytes));
-    for (;; tile_leaves = plan.tile_leaves / 2) {
-        set_narrow_tile(plan, tile_leaves, columns, leaf_bytes);
-        set_narrow_chunks(plan, leaves, columns, acc, device, force);
-        int64_t const values = columns * (plan.value_pitch + plan.counter_levels);
-        plan.shared_bytes = int(kNarrowThreads / kWarp * (kNarrowStages * plan.stage_bytes + values * acc.bytes));
-        plan.shared_bytes += 2 * kNarrowThreads * acc.bytes;
-        if (plan.shared_bytes <= kSharedBytes) return true;
-        if (plan.tile_leaves == 1) return false;
-    }
-}
-
 }  // namespace
+
+// Whether a thread can read `columns` columns at once.
+bool columns_fit_vectors(const Problem& p, int element_bytes, int columns) {
+    int const bytes = columns * element_bytes;
+    return p.kept.last().stride == 1 && p.kept.last().size % columns == 0 && p.misalignment % bytes == 0 &&
+           p.kept.count <= kFastAxes && (p.reduced.count == 1 || (p.reduced.count == 2 && p.n < kNarrowIndex)) &&
+           strides_fit_vectors(p.kept, p.kept.count - 1, element_bytes, bytes) &&
+           strides_fit_vectors(p.reduced, p.reduced.count, element_bytes, bytes);
+}
 
 void plan_column(Plan& plan, const Problem& p, const DeviceTraits& device, Accumulator acc, const Geometry& force) {
     bool const every = acc.coverage == Coverage::every, wide = force.path == 1 + int(Path::column) || !every;

@@ -4,7 +4,6 @@
 namespace gpureduce {
 namespace {
 
-constexpr int64_t kSectorBytes = 32;            // of a line of the cache, the least that memory gives
 constexpr int64_t kStagedTileBytes = 17 << 10;  // four times 32 rows of 33 floats
 constexpr int64_t kStagedLeafBytes = 34 << 10;  // of rows longer than one load a lane
 
@@ -96,7 +95,7 @@ void plan_staged_leaf(Plan& plan, const Problem& p, int element_bytes, const Dev
     plan.grid_x = ceil_div(p.outputs, rows);
 }
 
-// A warp a leaf; the kernel is compiled for 1, 4 and kTinyLeaves of them.
+// A warp a leaf; the kernel is compiled for 1, 4 and kTinyLeaves of them. Two leaves by one warp: 2.1 us instead of 1.8.
 void plan_tiny_row(Plan& plan, int64_t leaves) {
     plan.path = Path::tiny_row;
     plan.threads = kWarp * (leaves <= 1 ? 1 : leaves <= 4 ? 4 : kTinyLeaves);
@@ -109,29 +108,65 @@ void plan_warp_row(Plan& plan, const Problem& p, const Geometry& force) {
     plan.grid_x = ceil_div(p.outputs, plan.threads / kWarp);
 }
 
-// Chunks of 16 to 256 leaves, so that a GPU gets at least two blocks an SM where there is work for them, and many small
-// ones where there is more: their order keeps the reads of all SMs close together in memory, and none of them ends late.
-// H200, fp32, in bench/results: 16,384 elements in one block of 32 leaves 2.67 us, in two 3.22; 10M in chunks of 64 12.5,
-// of 16 12.9, of 128 13.0; 2^30 in chunks of 256 940, of 1,024 943, in one wave of 8,192 949.
-void plan_block_row(Plan& plan, const Problem& p, int64_t leaves, const DeviceTraits& device, Accumulator acc,
-                    const Geometry& force) {
-    // Integers fold once a block, not once a leaf: one wave of large chunks suits them better.
-    // A row of a few MB is done soonest by a block an SM: fewer join.
-    bool const brief = p.outputs == 1 && leaves <= 32 * int64_t(device.sm_count);
-    int64_t const blocks = int64_t(device.sm_count) * (brief ? 1 : acc.order_free ? kBlocksPerSm : 2 * kBlocksPerSm);
-    int64_t const most = acc.order_free ? 4096 : 256;
-    int64_t const share = next_power_of_two(ceil_div(leaves * p.outputs, blocks));
+// Whether a block owns a whole row, so that none join: if the SMs have about as many each. H200, fp32, (200, 65536) 14.4 us, in
+// chunks 15.4; (512, 512, 300) dims 0, 2 73.7 and 75.2; bf16, 256 rows of 40,960 7.4 and 8.7, 128 of 163,840 12.2 and 13.1.
+bool takes_whole_rows(int64_t outputs, const DeviceTraits& device) { return filled(outputs, device) >= 75; }
+
+// Leaves of a chunk. Integers fold once a block, not once a leaf: one wave of large chunks suits them better. Of the others
+// chunks are small and many: their order keeps the reads of all SMs close together in memory, and none of them ends late.
+// Operators that do more with a leaf have larger ones. H200, fp32: 2^21 elements in chunks of 32 leaves 5.1 us, of 16 5.4; 2^24 of
+// 32 18.3, of 64 and 128 18.5; bf16, 2^28 of 128 121.4, of 256 122.4, but its 2-norm of 128 123.4 and of
+// 256 122.8. Rows of two axes, fp32, (256, 64, 56, 56) of 64 49.8, of 256 50.8.
+int64_t chunk_share(int64_t leaves, int64_t outputs, bool brief, const DeviceTraits& device, Accumulator acc) {
+    if (leaves <= kWarp) return kWarp;
+    auto const share = [&](int64_t per_sm) {
+        return next_power_of_two(ceil_div(leaves * outputs, per_sm * device.sm_count));
+    };
+    if (brief) return std::clamp<int64_t>(share(1), 8, 4096);
+    if (acc.order_free) return std::clamp<int64_t>(share(kBlocksPerSm), 16, 4096);
+    if (takes_whole_rows(outputs, device)) return next_power_of_two(leaves);
+    return std::clamp<int64_t>(share(acc.coverage == Coverage::every ? 16 : 8), 32, 256);
+}
+
+// Warps of the largest block. Half-sized blocks overlap better with each other; long rows of few sums have too few of them to care.
+// float16 needs so many registers that only half-sized ones come in pairs. H200, 2^28 elements, by 4, 8 and 16 warps: variance of
+// fp32 247, 248, 254 us, of bf16 135, 140, 156; sums without NaN of fp32 237, 240, 241, 2-norm of bf16 125, 123, 123.
+int64_t most_warps(const Plan& plan, const Problem& p, bool brief, const DeviceTraits& device, Accumulator acc) {
+    int64_t const all = kMaxThreads / kWarp, blocks = plan.chunks * p.outputs;
+    if (blocks == 1 || (brief && acc.pivoted)) return all;
+    if (brief || (p.in == DType::float16 && blocks > device.sm_count)) return all / 2;
+    if (plan.chunks == 1) return blocks <= device.sm_count ? all : all / 2;
+    if (acc.pivoted) return all / 4;
+    bool const sums = acc.coverage == Coverage::every || acc.order_free;
+    return sums && (p.outputs == 1 || plan.chunk_leaves > 64) ? all : all / 2;
+}
+
+// Two leaves a warp, in flight together. A leaf in which the row ends, or begins beside a boundary, takes a warp long: others in
+// the meantime add more, unless there is room for all at once. H200, fp32: (8192, 4096) by 4 warps 31.9 us, by 8 32.2;
+// (4096, 8192) by 8 31.8, by 16 34.1; (64, 1024, 14, 14) dims 0, 2, 3 by 4 15.1, by 8 16.4, by 16 18.5; (5000, 5001) by 2 28.5,
+// by 4 30.7, by 8 40.2.
+int64_t block_warps(const Plan& plan, const Problem& p, int64_t leaves, int64_t most, bool whole,
+                    const DeviceTraits& device) {
+    if (plan.chunks > 1 || p.outputs == 1) return std::min({plan.chunk_leaves, leaves, most});
+    int64_t const some = next_power_of_two(leaves);
+    int64_t const resident = int64_t(device.sm_count) * kBlocksPerSm * kMaxThreads / kWarp;
+    int64_t warps = std::clamp<int64_t>(some / 2, 1, most);
+    bool const overlaps = !whole && plan.loader != Loader::strided;  // whose loads take a leaf at a time
+    while (overlaps && warps > std::max<int64_t>(1, some / 8) && p.outputs * warps > resident) warps /= 2;
+    return warps;
+}
+
+void plan_block_row(Plan& plan, const Problem& p, int64_t leaves, bool whole, const DeviceTraits& device,
+                    Accumulator acc, const Geometry& force) {
+    // A row of a few MB is done soonest by small blocks, one an SM: fewer join.
+    bool const brief = p.outputs == 1 && leaves <= 16 * int64_t(device.sm_count);
     plan.path = Path::block_row;
-    plan.chunk_leaves = leaves <= kWarp ? kWarp : std::clamp<int64_t>(share, brief ? 8 : 16, most);
-    plan.chunk_leaves = std::min(pick(force.chunk_leaves, plan.chunk_leaves), next_power_of_two(leaves));
+    plan.chunk_leaves = pick(force.chunk_leaves, chunk_share(leaves, p.outputs, brief, device, acc));
+    plan.chunk_leaves = std::min(plan.chunk_leaves, next_power_of_two(leaves));
     set_chunks(plan, leaves, acc.mailbox_bytes());
-    // Half-sized blocks overlap better with each other; a single row has too few of them to care. float16 needs so many
-    // registers that only half-sized ones come in pairs.
-    bool const single = p.outputs == 1 && plan.chunk_leaves > (brief ? 32 : 64) && p.in != DType::float16;
-    bool const large_blocks = leaves <= kWarp || single;
-    int64_t const most_warps = (large_blocks ? kMaxThreads : kMaxThreads / 2) / kWarp;
-    int64_t const warps = std::min({leaves, plan.chunk_leaves, most_warps});
-    plan.threads = int(std::min<int64_t>(pick(force.threads, next_power_of_two(warps) * kWarp), kMaxThreads));
+    int64_t const most = most_warps(plan, p, brief, device, acc);
+    int64_t const warps = next_power_of_two(block_warps(plan, p, leaves, most, whole, device));
+    plan.threads = int(std::min<int64_t>(pick(force.threads, warps * kWarp), kMaxThreads));
     plan.grid_x = plan.chunks;
     plan.grid_y = std::min(p.outputs, kMaxGridY);  // rows in one launch
     if (plan.chunks == 1) return;
@@ -146,10 +181,15 @@ void plan_row(Plan& plan, const Problem& p, const DeviceTraits& device, Accumula
     int64_t const leaves = leaves_of(Family::row, element_bytes, p.n);
     int64_t const short_limit = int64_t(kLanes) * components_of(element_bytes);
     plan.loader = row_loader(p, element_bytes, acc);
-    // A warp a row needs no barrier, and pays where the rows fill whole waves of warps.
+    // A warp a row needs no barrier, and pays for few leaves, some more with a ragged end or looked at twice, if the rows fill half
+    // a wave of warps. The reads of longer rows would be far apart in memory. Places (12 bytes or more) take a block long to fold.
+    // H200, fp32: (16384, 2048) 32.0 us by warps, 31.5 by blocks, its variance 33.0 and 42.6; (8192, 4096) 36.5 and 31.9;
+    // (32768, 1500) 45.6 and 50.6; (16384, 2049) 35.9 and 36.6; argmax, (4096, 16384) bf16 33.4 and 37.1.
     int64_t const warps = int64_t(device.sm_count) * kBlocksPerSm * (kMaxThreads / kWarp);
-    bool const short_enough = leaves <= kWarp && 2 * p.outputs >= warps;
-    bool const full_waves = leaves <= kMaxGroup && 10 * p.outputs >= 9 * warps * ceil_div(p.outputs, warps);
+    bool const whole_leaves = plan.loader != Loader::unaligned && p.n % row_leaf_elements(element_bytes) == 0;
+    bool const places = acc.order_free && acc.bytes > 8;
+    int64_t const few = places ? kWarp : whole_leaves && !acc.pivoted ? 3 : 7;
+    bool const short_enough = leaves <= few && 2 * p.outputs >= warps;
     bool const whole = is_whole_row(p, plan.loader);
     bool const every = acc.coverage == Coverage::every;
     bool const has_whole_leaves = every || (acc.coverage == Coverage::common && p.accumulate == Accumulate::native);
@@ -158,11 +198,11 @@ void plan_row(Plan& plan, const Problem& p, const DeviceTraits& device, Accumula
     bool const staged_leaf = every && flat && leaves <= 1 && p.n > short_limit && is_one_run(p, element_bytes);
     bool const tiny = every && whole && p.outputs == 1 && p.n > 0 && leaves <= kTinyLeaves;
     // A tile takes longer than a row does, so it pays where a warp a row would be more than one wave of warps.
-    Path path = tiny                                        ? Path::tiny_row
-                : is_short                                  ? Path::short_row
-                : staged_leaf && p.outputs > warps          ? Path::staged_row
-                : leaves <= 2 || short_enough || full_waves ? Path::warp_row
-                                                            : Path::block_row;
+    Path path = tiny                               ? Path::tiny_row
+                : is_short                         ? Path::short_row
+                : staged_leaf && p.outputs > warps ? Path::staged_row
+                : leaves <= 2 || short_enough      ? Path::warp_row
+                                                   : Path::block_row;
     if (!is_built(acc.coverage, path, plan.loader)) path = Path::block_row;
     Path const forced = Path(std::max(0, force.path - 1));
     if (force.path > 0 && p.n > 0) {
@@ -179,7 +219,7 @@ void plan_row(Plan& plan, const Problem& p, const DeviceTraits& device, Accumula
         return plan_staged_row(plan, p, element_bytes, device, force);
     if (path == Path::short_row) return plan_short_row(plan, p, components_of(element_bytes), device, acc, force);
     if (path == Path::warp_row) return plan_warp_row(plan, p, force);
-    plan_block_row(plan, p, leaves, device, acc, force);
+    plan_block_row(plan, p, leaves, whole_leaves, device, acc, force);
 }
 
 }  // namespace gpureduce

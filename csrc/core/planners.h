@@ -10,6 +10,7 @@ namespace gpureduce {
 inline constexpr int kWarp = 32;
 inline constexpr int kFastAxes = 4;  // axes that the kernels with vector loads take
 inline constexpr int64_t kMaxGridY = 65535;
+inline constexpr int64_t kSectorBytes = 32;                // of a line of the cache, the least that memory gives
 inline constexpr int64_t kNarrowIndex = int64_t(1) << 31;  // indices below it fit a Divisor
 inline constexpr int64_t kSharedBytes = 48 << 10;          // of a block, without asking for more; whole words
 
@@ -23,9 +24,17 @@ struct Accumulator {
 };
 
 inline int64_t pick(int forced, int64_t chosen) { return forced > 0 ? forced : chosen; }
+// How much of the SMs' time `blocks` equal blocks fill that are all there at once, in percent.
+inline int64_t filled(int64_t blocks, const DeviceTraits& device) {
+    return 100 * blocks / (ceil_div(blocks, device.sm_count) * device.sm_count);
+}
 inline int64_t previous_power_of_two(int64_t n) { return next_power_of_two(n + 1) / 2; }
 
 void plan_row(Plan& plan, const Problem& p, const DeviceTraits& device, Accumulator acc, const Geometry& force);
 void plan_column(Plan& plan, const Problem& p, const DeviceTraits& device, Accumulator acc, const Geometry& force);
+bool columns_fit_vectors(const Problem& p, int element_bytes, int columns);
+bool is_narrow(const Problem& p, int element_bytes);
+bool plan_narrow_column(Plan& plan, const Problem& p, const DeviceTraits& device, Accumulator acc,
+                        const Geometry& force);
 
 }  // namespace gpureduce

@@ -36,7 +36,8 @@ struct Sum : OperatorDefaults<E> {
     using usual = std::conditional_t<info_of<E>.kind == Kind::integer, int64_t, E>;
     static constexpr OpKey key{OpId::sum, info_of<E>.id, accumulate_mode<E, A>};
     static constexpr bool additive = true, order_free = std::is_same_v<A, int64_t>;
-    static constexpr Coverage coverage = Coverage::every;
+    static constexpr Coverage coverage =
+        info_of<E>.kind == Kind::complex && key.accumulate != Accumulate::native ? Coverage::common : Coverage::every;
     static GPUREDUCE_HD A identity() { return zero_of<A>(); }
     static GPUREDUCE_HD A load(E x) { return Load<A, E>::of(x); }
     static GPUREDUCE_HD A combine(A a, A b) { return add(a, b); }

@@ -4,7 +4,7 @@
 // and chunk_leaves leaves (of 8 rows) of them. Thread (x, y) owns one unit and a run of run_leaves leaves, round after round.
 // Threads of one x fold through shared memory by y; chunks join (join.cuh).
 // Valid: in y = 0. Needs: for V > 1 aligned 16-byte columns. Moves: the input once, `chunks` accumulators a column out and in.
-// Barriers: log2(down) a fold, and one before the memory of a fold is used again.
+// Barriers: one a fold, one before the memory of a fold is used again, and those of a join.
 #pragma once
 
 #include "join.cuh"
@@ -100,7 +100,6 @@ __device__ __forceinline__ Values<Op, V> reduce_chunk(const ColumnArgs<R>& args,
 #pragma unroll 1
     for (int round = 0;; row += share.down * run_rows) {
         auto node = reduce_run<Op, V>(reader, row, counter);
-        if (share.down > 1) __syncthreads();
         node = fold_down<Op, V>(node, args.across_log2, shared);
         if (args.rounds == 1) return node;
         if (share.y == 0) {
@@ -112,20 +111,22 @@ __device__ __forceinline__ Values<Op, V> reduce_chunk(const ColumnArgs<R>& args,
     }
 }
 
-// The block whose tile is complete stores its columns one by one.
+// The block whose tile is complete stores its columns one by one. The fold has used the memory, of which the first warp still
+// reads what is not its own; the first `across` values are.
 template <class Op, int V, Rows R>
 __device__ __forceinline__ void join_tile(const ColumnArgs<R>& args, const Values<Op, V>& node, Values<Op, V>* shared) {
     using A = typename Op::acc;
     A* const value = reinterpret_cast<A*>(shared);
-    int const across = 1 << args.across_log2;
+    int const across = 1 << args.across_log2, x = threadIdx.x;
     int64_t const first_unit = int64_t(blockIdx.x) * across;
     int const columns = int(min(int64_t(across), args.units - first_unit)) * V;
-    __syncthreads();  // the fold is done with the memory
-    if (int(threadIdx.x) < across) shared[threadIdx.x] = node;
-    __syncthreads();
     int const columns_log2 = min(args.across_log2 + ceil_log2(V), 31 - __clz(int(blockDim.x)));
     Join<Op> join{args.mailbox + first_unit * V * letters<A>, args.units * V, columns, columns_log2};
-    if (!join.run(blockIdx.y, args.chunks, value, value + across * V)) return;
+    if (x < across && x * V < columns)
+#pragma unroll
+        for (int v = 0; v < V; ++v) join.give(blockIdx.y, x * V + v, node.of[v]);
+    auto* const scratch = reinterpret_cast<Values<Op, 1>*>(value + across * V);
+    if (!join.run(blockIdx.y, int(args.chunks), value, scratch)) return;
     for (int i = threadIdx.x; i < columns; i += blockDim.x) {
         int64_t const out = Place<V>(args, first_unit + i / V).out(args) + i % V * args.column_out_stride;
         store_result<Op>(args.results, out, value[i]);

@@ -280,17 +280,48 @@ struct SharedCounter {
     }
 };
 
-// Folds the threads of one x by y. Valid in y = 0. `shared` holds a value a thread.
+template <class Op, int V>
+__device__ __forceinline__ Values<Op, V> shuffle_values(const Values<Op, V>& mine, int lane_mask) {
+    Values<Op, V> values;
+#pragma unroll
+    for (int v = 0; v < V; ++v) values.of[v] = shuffle_xor(mine.of[v], lane_mask);
+    return values;
+}
+
+// Folds N values in shared memory, `pitch` apart.
+template <class Op, int V, int N>
+__device__ __forceinline__ Values<Op, V> fold_parts(const Values<Op, V>* from, int pitch) {
+    if constexpr (N == 1)
+        return *from;
+    else
+        return combine<Op, V>(fold_parts<Op, V, N / 2>(from, pitch),
+                              fold_parts<Op, V, N / 2>(from + N / 2 * pitch, pitch));
+}
+
+// Folds the threads of one x by y: those of a warp by shuffles, then the warps through shared memory, which groups of the first
+// warp's lanes read. Valid in y = 0. `shared` holds a value a thread, and only that thread may have used it before. One barrier,
+// none for a single warp.
 template <class Op, int V>
 __device__ __forceinline__ Values<Op, V> fold_down(Values<Op, V> mine, int across_log2, Values<Op, V>* shared) {
-    int const y = int(threadIdx.x) >> across_log2, down = int(blockDim.x) >> across_log2;
-    Values<Op, V>* const own = shared + threadIdx.x;
+    static_assert(kColumnThreads / kWarp <= 8, "parts of one x");
+    int const across = 1 << across_log2, wide = max(across, kWarp), parts = int(blockDim.x) / wide;
 #pragma unroll 1
-    for (int step = 1; step < down; step *= 2) {
-        if ((y & (2 * step - 1)) == step) *own = mine;
-        __syncthreads();
-        if ((y & (2 * step - 1)) == 0) mine = combine<Op, V>(mine, own[step << across_log2]);
-    }
+    for (int step = across; step < kWarp; step *= 2) mine = combine<Op, V>(mine, shuffle_values<Op, V>(mine, step));
+    if (parts == 1) return mine;
+    int const in_warp = int(threadIdx.x) % wide;
+    if (in_warp < across) shared[threadIdx.x] = mine;
+    __syncthreads();
+    if (int(threadIdx.x) >= wide) return mine;
+    int const groups = min(wide >> across_log2, parts), each = parts / groups;
+    int const group = (in_warp >> across_log2) & (groups - 1);
+    const Values<Op, V>* const from = shared + group * each * wide + (in_warp & (across - 1));
+    mine = each == 1   ? fold_parts<Op, V, 1>(from, wide)
+           : each == 2 ? fold_parts<Op, V, 2>(from, wide)
+           : each == 4 ? fold_parts<Op, V, 4>(from, wide)
+                       : fold_parts<Op, V, 8>(from, wide);
+#pragma unroll 1
+    for (int step = across; step < across * groups; step *= 2)
+        mine = combine<Op, V>(mine, shuffle_values<Op, V>(mine, step));
     return mine;
 }
 

@@ -152,7 +152,6 @@ __global__ void __launch_bounds__(kColumnThreads, min_column_blocks<Op, V>)
     for (int round = 0; round < args.rounds; ++round, row += share.down * run_rows) {
         if (round > 0) __syncthreads();
         node = dot_run<Op, V, Splat>(columns, row, counter);
-        if (share.down > 1) __syncthreads();
         node = fold_down<Op, V>(node, args.across_log2, shared);
         if (args.rounds > 1 && share.y == 0) {
             rounds.push(round, node);
@@ -167,12 +166,13 @@ __global__ void __launch_bounds__(kColumnThreads, min_column_blocks<Op, V>)
     A* const value = reinterpret_cast<A*>(shared);
     int64_t const first_unit = int64_t(blockIdx.x) * across;
     int const count = int(min(int64_t(across), args.units - first_unit)) * V;
-    __syncthreads();  // the fold is done with the memory
-    if (int(threadIdx.x) < across) shared[threadIdx.x] = node;
-    __syncthreads();
     int const columns_log2 = min(args.across_log2 + ceil_log2(V), 31 - __clz(int(blockDim.x)));
     Join<Op> join{args.mailbox + first_unit * V * letters<A>, args.units * V, count, columns_log2};
-    if (!join.run(blockIdx.y, args.chunks, value, value + across * V)) return;
+    if (share.y == 0 && x * V < count)
+#pragma unroll
+        for (int v = 0; v < V; ++v) join.give(blockIdx.y, x * V + v, node.of[v]);
+    auto* const scratch = reinterpret_cast<Values<Op, 1>*>(value + across * V);
+    if (!join.run(blockIdx.y, int(args.chunks), value, scratch)) return;
     for (int i = threadIdx.x; i < count; i += blockDim.x) {
         Place<V> const at(args, first_unit + i / V);
         int64_t const out = args.batch.at(at.batch).out + (at.column + i % V) * args.column_out_stride;

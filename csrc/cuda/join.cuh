@@ -1,7 +1,7 @@
 // How the chunks of some columns join: in groups, the groups in groups, and so on, each time by the block of the last chunk.
 #pragma once
 
-#include "mailbox.cuh"
+#include "column_reader.cuh"
 
 namespace gpureduce::cuda {
 
@@ -15,33 +15,36 @@ struct Join {
     int columns;       // of this block, no power of two
     int columns_log2;  // of the threads side by side over them
 
-    __device__ __forceinline__ Letter* box(int64_t chunk, int column) const {
+    __device__ __forceinline__ Letter* box(int chunk, int column) const {
         return boxes + (chunk * pitch + column) * letters<A>;
     }
 
-    // `value` has a node for every column in shared memory, all threads see them, and `scratch` has room for one a thread.
-    // True in the one block that then has the totals in `value`, seen by all threads.
-    __device__ __forceinline__ bool run(int64_t index, int64_t count, A* value, A* scratch) {
+    // The node of chunk `index` for a column of this block.
+    __device__ __forceinline__ void give(int index, int column, A node) const { send(box(index, column), 1, node); }
+
+    // To be called when the nodes of chunk `index` of `count` are given. True in the one block that then has the totals in `value`:
+    // thread i those of columns i, i + blockDim.x, ... `value` has room for every column, `scratch` for one a thread.
+    __device__ __forceinline__ bool run(int index, int count, A* value, Values<Op, 1>* scratch) {
         int const down = max(1, int(blockDim.x) >> columns_log2), group = kChunks * down;
-#pragma unroll 1
-        while (count > 1) {
-            for (int column = threadIdx.x; column < columns; column += blockDim.x)
-                send(box(index, column), 1, value[column]);
-            int64_t const first = index / group * group, end = min(first + group, count);
+        for (;;) {
+            int const first = index / group * group, end = min(first + group, count);
             if (index != end - 1) return false;
+            __syncthreads();  // nobody reads `scratch` any more
             for (int column = 0; column < columns; column += blockDim.x) collect(column, first, end, value, scratch);
             boxes += count * pitch * letters<A>;
             index /= group;
             count = (count + group - 1) / group;
+            if (count == 1) return true;
+            for (int column = threadIdx.x; column < columns; column += blockDim.x) give(index, column, value[column]);
         }
-        return true;
     }
 
     // The chunks [first, end) of as many columns as there are threads side by side: every thread takes kChunks chunks, looked
     // at together, so that a level costs one way to the L2; then the threads of a column fold.
-    __device__ __forceinline__ void collect(int first_column, int64_t first, int64_t end, A* value, A* scratch) const {
+    __device__ __forceinline__ void collect(int first_column, int first, int end, A* value,
+                                            Values<Op, 1>* scratch) const {
         int const y = threadIdx.x >> columns_log2, column = first_column + (threadIdx.x & ((1 << columns_log2) - 1));
-        int64_t const own = first + y * kChunks;
+        int const own = first + y * kChunks;
         Letter* from[kChunks];
         bool exists[kChunks];
         A node[kChunks];
@@ -54,17 +57,8 @@ struct Join {
 #pragma unroll
         for (int j = 0; j < kChunks; ++j)
             if (!exists[j]) node[j] = Op::identity();
-        A mine = fold_pairwise<Op>(node);
-        __syncthreads();  // the nodes sent have been read
-        int const down = blockDim.x >> columns_log2;
-#pragma unroll 1
-        for (int step = 1; step < down; step *= 2) {
-            if ((y & (2 * step - 1)) == step) scratch[threadIdx.x] = mine;
-            __syncthreads();
-            if ((y & (2 * step - 1)) == 0) mine = Op::combine(mine, scratch[threadIdx.x + (step << columns_log2)]);
-        }
+        A const mine = fold_down<Op, 1>({fold_pairwise<Op>(node)}, columns_log2, scratch).of[0];
         if (y == 0 && column < columns) value[column] = mine;
-        __syncthreads();
     }
 };
 

@@ -24,6 +24,12 @@ cudaError_t dispatch(const Problem& problem, Launch&& launch) {
     return found ? cudaGetLastError() : cudaErrorInvalidValue;
 }
 
+// Those of Ops that have every kernel, for the paths that only they take.
+template <class... Ops>
+auto with_every_kernel(TypeList<Ops...>)
+    -> Joined<std::conditional_t<Ops::coverage == Coverage::every, TypeList<Ops>, TypeList<>>...>;
+using CoveredSums = decltype(with_every_kernel(SumOps{}));
+
 // Calls launch(Op{}, LoaderTag{}) for the problem's operator and the plan's loader, one of Loaders that path P has.
 template <class Ops, Path P, Loader... Loaders, class Launch>
 cudaError_t dispatch_loader(const Problem& problem, const Plan& plan, Launch&& launch) {

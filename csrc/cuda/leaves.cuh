@@ -5,6 +5,15 @@
 
 namespace gpureduce::cuda {
 
+// Makes the first use of a leaf wait until the loads of the next one are on their way: else, of 16-bit elements, the compiler puts
+// the last of them behind that use, and a warp waits twice. A branch that is never taken does it, since blocks have one row of
+// threads, which the compiler cannot know. H200, 16,777,216 bf16: 11.4 -> 11.0 us.
+template <class E, class Read>
+__device__ __forceinline__ void keep_together(const Read& last) {
+    if constexpr (sizeof(E) == 2 && std::is_same_v<Read, Packs>)
+        if (threadIdx.y != 0) asm volatile("prefetch.global.L2 [%0];" ::"l"(uint64_t(last.words[kLoads - 1].w)));
+}
+
 // Of `leaves` leaves from `first` on, those that fall to `worker` of `workers` warps: calls take(i, value of leaf first + i),
 // for integers take(0, what this lane has of all of them). Plain leaves come first, two in flight, in a loop with few live
 // registers; who takes which leaf, and when, is free. WithLast: a single plain leaf and one in which the row ends go
@@ -44,6 +53,7 @@ __device__ __forceinline__ void for_each_leaf(const Reader& row, int64_t first, 
 #pragma unroll 1
     for (; kInFlight == 2 && i + workers < end; i += 2 * workers) {
         auto const read = tile.read_leaf(i), next = tile.read_leaf(i + workers);
+        keep_together<typename Op::element>(next);
         auto const sum = reduced(read);
         auto const other = reduced(next);
         deliver(i, sum);

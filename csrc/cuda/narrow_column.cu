@@ -5,7 +5,7 @@
 // own a column and fold the leaves of the tile, and the tiles by a binary counter. Warps share nothing before the end.
 // Chunks join (join.cuh).
 // Valid: in the thread of the column. Needs: nothing of the address. Moves: the input once, with what
-// lies between the rows, one accumulator a column and chunk out and in. Barriers: 2, and those of a join.
+// lies between the rows, one accumulator a column and chunk out and in. Barriers: 1, and those of a join.
 #include "join.cuh"
 #include "launch.cuh"
 #include "staging.cuh"
@@ -124,8 +124,8 @@ __global__ void __launch_bounds__(kNarrowThreads, kNarrowBlocksPerSm)
     narrow_column_kernel(const __grid_constant__ NarrowArgs args) {
     using A = typename Op::acc;
     extern __shared__ __align__(16) unsigned char shared_bytes[];
-    A* const total = reinterpret_cast<A*>(shared_bytes);  // [column]
-    A* const scratch = total + kNarrowThreads;            // [thread]
+    A* const total = reinterpret_cast<A*>(shared_bytes);                             // [column]
+    auto* const scratch = reinterpret_cast<Values<Op, 1>*>(total + kNarrowThreads);  // [thread]
     unsigned char* const rest = shared_bytes + 2 * kNarrowThreads * sizeof(A);
     int const warp = threadIdx.x / kWarp;
     WarpMemory<Op> const memory(args, rest, warp);
@@ -146,9 +146,11 @@ __global__ void __launch_bounds__(kNarrowThreads, kNarrowBlocksPerSm)
         for (int w = 0; w < kWarps; ++w) of[w] = WarpMemory<Op>(args, rest, w).leaf_value[column * args.value_pitch];
         total[column] = fold_pairwise<Op>(of);
     }
-    __syncthreads();
-    Join<Op> join{args.mailbox, args.columns, args.columns, args.columns_log2};
-    if (args.chunks > 1 && !join.run(blockIdx.x, args.chunks, total, scratch)) return;
+    if (args.chunks > 1) {
+        Join<Op> join{args.mailbox, args.columns, args.columns, args.columns_log2};
+        if (column < args.columns) join.give(blockIdx.x, column, total[column]);
+        if (!join.run(blockIdx.x, int(args.chunks), total, scratch)) return;
+    }
     if (column < args.columns) store_result<Op>(args.results, column * args.out_stride, total[column]);
 }
 
@@ -174,7 +176,7 @@ cudaError_t run_narrow_column(const Problem& p, const Plan& plan, const Buffers&
     args.lanes_log2 = ceil_log2(plan.lanes_per_column);
     args.by_columns = Divisor::of(columns.size);
     args.results = results_of(p, b);
-    return dispatch<SumOps>(p, [&](auto op) {
+    return dispatch<CoveredSums>(p, [&](auto op) {
         narrow_column_kernel<decltype(op)>
             <<<unsigned(plan.grid_x), kNarrowThreads, size_t(plan.shared_bytes), b.stream>>>(args);
     });

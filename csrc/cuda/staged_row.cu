@@ -220,7 +220,7 @@ cudaError_t run_staged_row(const Problem& p, const Plan& plan, const Buffers& b)
     args.part_elements = int((ceil_div(p.n * element_bytes, 4 * plan.lanes_per_row) | 1) * 4 / element_bytes);
     args.results = results_of(p, b);
     size_t const shared_bytes = size_t(staged_bytes(int64_t(args.tile_rows) * args.pitch * element_bytes));
-    return dispatch<SumOps>(p, [&](auto op) {
+    return dispatch<CoveredSums>(p, [&](auto op) {
         auto const launch = [&](auto kernel) {
             kernel<<<unsigned(plan.grid_x), kStagedThreads, shared_bytes, b.stream>>>(args);
         };

@@ -186,7 +186,7 @@ void launch_thread_columns(const Problem& p, const Plan& plan, const Buffers& b)
 cudaError_t run_thread_column(const Problem& problem, const Plan& plan, const Buffers& buffers) {
     bool const fits = problem.n <= kThreadRows && problem.reduced.count == 1 && problem.outputs < int64_t(1) << 31;
     if (!fits) return cudaErrorInvalidConfiguration;
-    return dispatch<SumOps>(problem, [&](auto op) {
+    return dispatch<CoveredSums>(problem, [&](auto op) {
         using Op = decltype(op);
         constexpr int V = components<typename Op::element>;
         bool const few = problem.n <= kFewRows, vector = plan.loader == Loader::vector;

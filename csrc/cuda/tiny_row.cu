@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(Warps* kWarp)
 cudaError_t run_tiny_row(const Problem& p, const Plan& plan, const Buffers& b) {
     int64_t const bytes = p.n * dtype_info(p.in).bytes;
     if (p.n < 1 || bytes > int64_t(plan.threads) / kWarp * kLeafBytes) return cudaErrorInvalidConfiguration;
-    return dispatch<SumOps>(p, [&](auto op) {
+    return dispatch<CoveredSums>(p, [&](auto op) {
         using Op = decltype(op);
         auto const launch = [&](auto kernel, int warps) {
             kernel<<<1, warps * kWarp, 0, b.stream>>>(static_cast<const char*>(b.in), int(bytes), results_of(p, b));
