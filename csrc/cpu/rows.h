@@ -32,7 +32,7 @@ struct Rows {
             const E* x = row + begin;
             auto const next = [&](int taken, E*) __attribute__((always_inline)) {
                 x += taken;
-                return Elements<E>{x - taken, x + kElements};
+                return Elements<E>{x - taken, x - taken + kAheadLeaves * kElements};
             };
             if constexpr (Op::indexed)
                 return best_of(next, begin, count);
