@@ -60,15 +60,26 @@ def architectures() -> str:
     return " ".join(f"{major}.{minor}" for major, minor in sorted(present)) or DEFAULT_ARCHITECTURES
 
 
+def merged(paths: list[Path], count: int) -> list[Path]:
+    """The same sources in `count` files that include them: torch's headers take longer to compile than what follows."""
+    folder = ROOT / "build" / "merged"
+    folder.mkdir(parents=True, exist_ok=True)
+    files = [folder / f"torch_{i}.cpp" for i in range(count)]
+    for i, file in enumerate(files):
+        text = "".join(f'#include "{path}"\n' for path in paths[i::count])
+        if not file.exists() or file.read_text() != text:
+            file.write_text(text)
+    return files
+
+
 def sources(cuda: bool) -> list[str]:
     """Every source file of the build; without CUDA, one file that says so in place of the CUDA kernels."""
-    found = [*ROOT.glob("csrc/core/*.cpp"), *ROOT.glob("csrc/cpu/*.cpp"), *ROOT.glob("csrc/torch/*.cpp")]
+    found = [path for folder in ("core", "cpu", "ladder") for path in ROOT.glob(f"csrc/{folder}/*.cpp")]
     if cuda:
-        found += ROOT.glob("csrc/cuda/*.cu")
-        found += ROOT.glob("csrc/cuda/*.cpp")
+        found += [*ROOT.glob("csrc/cuda/*.cu"), *ROOT.glob("csrc/ladder/**/*.cu")]
     left_out = "without_cuda" if cuda else "cuda"
-    kept = [path for path in found if not (path.parent.name == "torch" and path.stem.startswith(left_out))]
-    return sorted(str(path.relative_to(ROOT)) for path in kept)
+    found += merged(sorted(p for p in ROOT.glob("csrc/torch/*.cpp") if not p.stem.startswith(left_out)), count=5)
+    return sorted(str(path.relative_to(ROOT)) for path in found)
 
 
 class BuildExtension(cpp_extension.BuildExtension):

@@ -38,7 +38,7 @@ at::Tensor& dot_out_cuda(const at::Tensor& self, const at::Tensor& tensor, at::T
     return pair_into(out, check_dot(self, tensor), run_cuda);
 }
 
-const Registration cuda_kernels(c10::DispatchKey::CUDA, [](torch::Library& m) {
+const Registration cuda_dot_kernels(c10::DispatchKey::CUDA, [](torch::Library& m) {
     m.impl("vecdot", vecdot_cuda);
     m.impl("vecdot.out", vecdot_out_cuda);
     m.impl("dot", dot_cuda);

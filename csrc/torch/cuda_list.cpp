@@ -51,7 +51,7 @@ at::Tensor clip_cuda(at::TensorList gradients, const at::Scalar& max_norm, const
     return clip_with(gradients, max_norm, ord, run_cuda);
 }
 
-const Registration cuda_kernels(c10::DispatchKey::CUDA, [](torch::Library& m) {
+const Registration cuda_list_kernels(c10::DispatchKey::CUDA, [](torch::Library& m) {
     m.impl("total_norm", total_norm_cuda);
     m.impl("clip_grads_", clip_cuda);
 });

@@ -103,25 +103,25 @@ at::Tensor& dot_out_cpu(const at::Tensor& self, const at::Tensor& tensor, at::Te
     return pair_into(out, check_dot(self, tensor), run_cpu);
 }
 
-const Registration schemas(std::nullopt, [](torch::Library& m) {
+const Registration dot_schemas(std::nullopt, [](torch::Library& m) {
     m.def("vecdot(Tensor x, Tensor y, *, int dim=-1, str? accumulate=None) -> Tensor", {at::Tag::pt2_compliant_tag});
     m.def("vecdot.out(Tensor x, Tensor y, *, int dim=-1, str? accumulate=None, Tensor(a!) out) -> Tensor(a!)",
           {at::Tag::pt2_compliant_tag});
     m.def("dot(Tensor self, Tensor tensor) -> Tensor", {at::Tag::pt2_compliant_tag});
     m.def("dot.out(Tensor self, Tensor tensor, *, Tensor(a!) out) -> Tensor(a!)", {at::Tag::pt2_compliant_tag});
 });
-const Registration meta_kernels(c10::DispatchKey::Meta, [](torch::Library& m) {
+const Registration dot_meta_kernels(c10::DispatchKey::Meta, [](torch::Library& m) {
     m.impl("vecdot", vecdot_meta);
     m.impl("dot", dot_meta);
 });
-const Registration autocast_cuda_kernels(c10::DispatchKey::AutocastCUDA, [](torch::Library& m) {
+const Registration autocast_cuda_dot_kernels(c10::DispatchKey::AutocastCUDA, [](torch::Library& m) {
     m.impl("vecdot", vecdot_autocast<c10::DispatchKey::AutocastCUDA, at::kCUDA>);
     m.impl("dot", dot_autocast_cuda);
 });
-const Registration autocast_cpu_kernels(c10::DispatchKey::AutocastCPU, [](torch::Library& m) {
+const Registration autocast_cpu_dot_kernels(c10::DispatchKey::AutocastCPU, [](torch::Library& m) {
     m.impl("vecdot", vecdot_autocast<c10::DispatchKey::AutocastCPU, at::kCPU>);
 });
-const Registration cpu_kernels(c10::DispatchKey::CPU, [](torch::Library& m) {
+const Registration cpu_dot_kernels(c10::DispatchKey::CPU, [](torch::Library& m) {
     m.impl("vecdot", vecdot_cpu);
     m.impl("vecdot.out", vecdot_out_cpu);
     m.impl("dot", dot_cpu);

@@ -118,9 +118,6 @@ struct PairBackward final : Node {
     }
 };
 
-bool has_tangent(const at::Tensor& tensor) { return tensor._fw_grad(/*level=*/0).defined(); }
-at::Tensor primal(const at::Tensor& tensor) { return has_tangent(tensor) ? tensor._fw_primal(/*level=*/0) : tensor; }
-
 // `below(x, y)` redispatches the operator, and `call(x, y)` calls it anew; `check` gives the PairCall.
 template <class Below, class Call, class Check>
 at::Tensor pair_autograd(const at::Tensor& x, const at::Tensor& y, Below below, Call call, Check check) {
@@ -180,7 +177,7 @@ at::Tensor dot_autograd(c10::DispatchKeySet keys, const at::Tensor& self, const 
         [&] { return check_dot(self, tensor); });
 }
 
-const Registration autograd(c10::DispatchKey::Autograd, [](torch::Library& m) {
+const Registration dot_autograd_kernels(c10::DispatchKey::Autograd, [](torch::Library& m) {
     m.impl("vecdot", vecdot_autograd);
     m.impl("dot", dot_autograd);
 });

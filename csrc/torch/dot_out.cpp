@@ -121,19 +121,19 @@ at::Tensor& dot_out_functionalize(const at::Tensor& self, const at::Tensor& tens
         });
 }
 
-const Registration autograd(c10::DispatchKey::Autograd, [](torch::Library& m) {
+const Registration dot_out_autograd_kernels(c10::DispatchKey::Autograd, [](torch::Library& m) {
     m.impl("vecdot.out", vecdot_out_autograd);
     m.impl("dot.out", dot_out_autograd);
 });
-const Registration version(c10::DispatchKey::ADInplaceOrView, [](torch::Library& m) {
+const Registration dot_out_version_kernels(c10::DispatchKey::ADInplaceOrView, [](torch::Library& m) {
     m.impl("vecdot.out", vecdot_out_version);
     m.impl("dot.out", dot_out_version);
 });
-const Registration meta(c10::DispatchKey::Meta, [](torch::Library& m) {
+const Registration dot_out_meta_kernels(c10::DispatchKey::Meta, [](torch::Library& m) {
     m.impl("vecdot.out", vecdot_out_meta);
     m.impl("dot.out", dot_out_meta);
 });
-const Registration functionalize(c10::DispatchKey::Functionalize, [](torch::Library& m) {
+const Registration dot_out_functionalize_kernels(c10::DispatchKey::Functionalize, [](torch::Library& m) {
     m.impl("vecdot.out", vecdot_out_functionalize);
     m.impl("dot.out", dot_out_functionalize);
 });

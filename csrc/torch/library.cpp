@@ -101,18 +101,18 @@ const Registration meta_kernels(c10::DispatchKey::Meta, [](torch::Library& m) {
     m.impl("_explain", explain);
 });
 
-const Registration cpu_kernels(c10::DispatchKey::CPU, [](torch::Library& m) { m.impl("_explain", explain); });
+const Registration explain_kernel(c10::DispatchKey::CPU, [](torch::Library& m) { m.impl("_explain", explain); });
 
 template <class Backend, size_t Row>
 void add_autocast(torch::Library& m) {
     m.impl(registered_name(kOperators[Row], kOperators[Row].overload).c_str(), PlainKernel<Backend, Row>::run);
 }
-const Registration autocast_cuda(c10::DispatchKey::AutocastCUDA, [](torch::Library& m) {
+const Registration autocast_cuda_kernels(c10::DispatchKey::AutocastCUDA, [](torch::Library& m) {
     for_every_row([&](auto row) {
         if constexpr (kOperators[row].autocast != AutocastRule::none) add_autocast<AutocastCuda, row>(m);
     });
 });
-const Registration autocast_cpu(c10::DispatchKey::AutocastCPU, [](torch::Library& m) {
+const Registration autocast_cpu_kernels(c10::DispatchKey::AutocastCPU, [](torch::Library& m) {
     for_every_row([&](auto row) {
         if constexpr (kOperators[row].autocast == AutocastRule::product) add_autocast<AutocastCpu, row>(m);
     });

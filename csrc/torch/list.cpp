@@ -162,23 +162,23 @@ at::Tensor clip_cpu(at::TensorList gradients, const at::Scalar& max_norm, const 
     return clip_with(gradients, max_norm, ord, run_cpu);
 }
 
-const Registration schemas(std::nullopt, [](torch::Library& m) {
+const Registration list_schemas(std::nullopt, [](torch::Library& m) {
     m.def("total_norm(Tensor[] tensors, Scalar ord=2) -> Tensor", {at::Tag::pt2_compliant_tag});
     m.def("clip_grads_(Tensor(a!)[] grads, Scalar max_norm, Scalar ord=2) -> Tensor", {at::Tag::pt2_compliant_tag});
 });
-const Registration select_kernels(c10::DispatchKey::BackendSelect, [](torch::Library& m) {
+const Registration list_select_kernels(c10::DispatchKey::BackendSelect, [](torch::Library& m) {
     m.impl("total_norm", total_norm_select);
     m.impl("clip_grads_", clip_select);
 });
-const Registration meta_kernels(c10::DispatchKey::Meta, [](torch::Library& m) {
+const Registration list_meta_kernels(c10::DispatchKey::Meta, [](torch::Library& m) {
     m.impl("total_norm", total_norm_meta);
     m.impl("clip_grads_", clip_meta);
 });
-const Registration autograd_kernels(c10::DispatchKey::Autograd,
-                                    [](torch::Library& m) { m.impl("clip_grads_", clip_autograd); });
-const Registration version_kernels(c10::DispatchKey::ADInplaceOrView,
-                                   [](torch::Library& m) { m.impl("clip_grads_", clip_version); });
-const Registration cpu_kernels(c10::DispatchKey::CPU, [](torch::Library& m) {
+const Registration clip_autograd_kernel(c10::DispatchKey::Autograd,
+                                        [](torch::Library& m) { m.impl("clip_grads_", clip_autograd); });
+const Registration clip_version_kernel(c10::DispatchKey::ADInplaceOrView,
+                                       [](torch::Library& m) { m.impl("clip_grads_", clip_version); });
+const Registration cpu_list_kernels(c10::DispatchKey::CPU, [](torch::Library& m) {
     m.impl("total_norm", total_norm_cpu);
     m.impl("clip_grads_", clip_cpu);
 });

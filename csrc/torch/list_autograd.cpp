@@ -112,10 +112,6 @@ struct TotalNormBackward final : Node {
     }
 };
 
-at::Tensor primal(const at::Tensor& tensor) {
-    return tensor._fw_grad(/*level=*/0).defined() ? tensor._fw_primal(/*level=*/0) : tensor;
-}
-
 // Of the norm of tensors that have tangents.
 at::Tensor norm_tangent(at::TensorList tensors, const at::Tensor& norm, Norm kind) {
     std::vector<at::Tensor> primals, tangents;
@@ -134,10 +130,8 @@ at::Tensor total_norm_autograd(c10::DispatchKeySet keys, at::TensorList tensors,
     auto const& op = total_norm_operator();
     c10::DispatchKeySet const below = keys & c10::after_autograd_keyset;
     bool const requires_grad = torch::autograd::compute_requires_grad(tensors);
-    bool const has_tangent = std::any_of(tensors.begin(), tensors.end(), [](const at::Tensor& tensor) {
-        return tensor._fw_grad(/*level=*/0).defined();
-    });
-    if (!requires_grad && !has_tangent) return op.redispatch(below, tensors, ord);
+    bool const any_tangent = std::any_of(tensors.begin(), tensors.end(), has_tangent);
+    if (!requires_grad && !any_tangent) return op.redispatch(below, tensors, ord);
 
     total_norm_type(tensors, "gpureduce::total_norm");
     auto const kind = kernel_norm(ord);
@@ -154,14 +148,14 @@ at::Tensor total_norm_autograd(c10::DispatchKeySet keys, at::TensorList tensors,
         for (at::Tensor const& tensor : tensors) node->tensors.emplace_back(tensor, /*is_output=*/false);
         torch::autograd::set_history(result, owner);
     }
-    if (has_tangent)
+    if (any_tangent)
         result._set_fw_grad(norm_tangent(tensors, primal(result), *kind), /*level=*/0, /*is_inplace_op=*/false);
     if (node != nullptr) node->norm = SavedVariable(result, /*is_output=*/true);  // with its tangent
     return result;
 }
 
-const Registration autograd_kernels(c10::DispatchKey::Autograd,
-                                    [](torch::Library& m) { m.impl("total_norm", total_norm_autograd); });
+const Registration list_autograd_kernel(c10::DispatchKey::Autograd,
+                                        [](torch::Library& m) { m.impl("total_norm", total_norm_autograd); });
 
 }  // namespace
 }  // namespace gpureduce::binding

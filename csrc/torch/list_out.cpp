@@ -29,12 +29,12 @@ at::Tensor& total_norm_out(at::TensorList tensors, const at::Scalar& ord, at::Te
     return out.copy_(norm);
 }
 
-const Registration schema(std::nullopt, [](torch::Library& m) {
+const Registration list_out_schema(std::nullopt, [](torch::Library& m) {
     m.def("total_norm.out(Tensor[] tensors, Scalar ord=2, *, Tensor(a!) out) -> Tensor(a!)",
           {at::Tag::pt2_compliant_tag});
 });
-const Registration kernel(c10::DispatchKey::CompositeImplicitAutograd,
-                          [](torch::Library& m) { m.impl("total_norm.out", total_norm_out); });
+const Registration list_out_kernel(c10::DispatchKey::CompositeImplicitAutograd,
+                                   [](torch::Library& m) { m.impl("total_norm.out", total_norm_out); });
 
 }  // namespace
 }  // namespace gpureduce::binding

@@ -6,6 +6,12 @@
 
 namespace gpureduce::binding {
 
+// Of forward-mode AD: whether a tensor has a tangent, and the tensor without it.
+inline bool has_tangent(const at::Tensor& tensor) { return tensor._fw_grad(/*level=*/0).defined(); }
+inline at::Tensor primal(const at::Tensor& tensor) {
+    return has_tangent(tensor) ? tensor._fw_primal(/*level=*/0) : tensor;
+}
+
 // Nodes are counted intrusively since torch 2.13, by std::shared_ptr before.
 using OwningNode = decltype(torch::autograd::Edge::function);
 

@@ -140,15 +140,15 @@ struct Functionalize {
 struct AutogradOut {
     template <size_t Row>
     static void run_out(c10::DispatchKeySet keys, const Call& call, at::Tensor* const* outs) {
-        bool requires_grad = false, has_tangent = false;
+        bool requires_grad = false, any_tangent = false;
         auto const look = [&](const at::Tensor& tensor) {
             requires_grad = requires_grad || torch::autograd::compute_requires_grad(tensor);
-            has_tangent = has_tangent || tensor._fw_grad(/*level=*/0).defined();
+            any_tangent = any_tangent || tensor._fw_grad(/*level=*/0).defined();
         };
         if (call.op.gradient != GradientRule::none) look(call.self);
         for (int i = 0; i < count_of(call.op); ++i) look(*outs[i]);
         if (requires_grad) torch::autograd::throw_error_out_requires_grad(full_name(call.op).c_str());
-        TORCH_CHECK_NOT_IMPLEMENTED(!has_tangent, "gpureduce::", call.op.name,
+        TORCH_CHECK_NOT_IMPLEMENTED(!any_tangent, "gpureduce::", call.op.name,
                                     ": out=... does not support forward AD, but an argument has a tangent");
         at::AutoDispatchBelowAutograd const guard;
         redispatch_out<Row>(keys & c10::after_autograd_keyset, call, outs);
@@ -167,10 +167,10 @@ struct Version {
     }
 };
 
-const Registration meta(c10::DispatchKey::Meta, add_out<MetaOut>);
-const Registration functionalize(c10::DispatchKey::Functionalize, add_out<Functionalize>);
-const Registration autograd(c10::DispatchKey::Autograd, add_out_with_keys<AutogradOut>);
-const Registration version(c10::DispatchKey::ADInplaceOrView, add_out_with_keys<Version>);
+const Registration out_meta_kernels(c10::DispatchKey::Meta, add_out<MetaOut>);
+const Registration out_functionalize_kernels(c10::DispatchKey::Functionalize, add_out<Functionalize>);
+const Registration out_autograd_kernels(c10::DispatchKey::Autograd, add_out_with_keys<AutogradOut>);
+const Registration out_version_kernels(c10::DispatchKey::ADInplaceOrView, add_out_with_keys<Version>);
 
 }  // namespace
 

@@ -1,6 +1,6 @@
 // Built in place of the CUDA files where torch or the toolkit has no CUDA: says so when it is handed a CUDA tensor.
 
-#include <c10/util/Exception.h>
+#include "without_cuda.h"
 
 #include "kernels.h"
 #include "registration.h"
@@ -12,10 +12,7 @@ struct WithoutCuda {
     static constexpr bool composes = false;
     template <size_t Row>
     static ResultOf<Row> run(const Call& call) {
-        TORCH_CHECK_NOT_IMPLEMENTED(
-            false, "gpureduce::", call.op.name, ": self is on ", call.self.device(),
-            ", but gpureduce was built without CUDA; rebuild it where nvcc and a torch with CUDA are "
-            "installed (GPUREDUCE_CUDA=1 says what is missing)");
+        refuse(full_name(call.op).c_str(), "self is on ", call.self.device());
     }
     template <size_t Row>
     static void run_out(const Call& call, at::Tensor* const*) {
