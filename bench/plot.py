@@ -20,6 +20,7 @@ STYLES = {
     "torch": ("#7f7f7f", "v", 1.4),
 }
 NAMES = {OURS: "gpureduce", "cub": "CUB DeviceReduce", "compile": "torch.compile", "torch": "torch.sum"}
+COLOURS = {"sum": "#1f77b4", "rival": "#7f7f7f"}  # of the ladder's bars
 LOST = "#ff2d20"  # the frame of a cell where torch.sum is faster
 
 
@@ -77,6 +78,25 @@ def _heatmap(axes: Axes, cells: Mapping[tuple[int, int], Mapping[str, Row]]) -> 
     axes.set(xlabel="columns", ylabel="rows", aspect="equal")
     axes.invert_yaxis()
     return image
+
+
+def ladder_svg(rows: Sequence[Row]) -> str:
+    """Percent of the read limit for every rung of the ladder, in their order downwards, a panel for each size."""
+    sizes = sorted({int(row["n"]) for row in rows})
+    figure, panels = _figure(3 + 2.6 * len(sizes), 6.6, len(sizes))
+    for n, axes in zip(sizes, panels, strict=True):
+        of_size = [row for row in rows if int(row["n"]) == n and row["us"]]
+        percent = [float(row["percent_of_limit"]) for row in of_size]
+        colours = ["#d62728" if row["rung"] == "production" else COLOURS[row["kind"]] for row in of_size]
+        bars = axes.barh([NAMES.get(row["rung"], row["rung"]) for row in of_size], percent, color=colours)
+        labels = [f"{value:.{1 if value < 10 else 0}f}" for value in percent]
+        axes.bar_label(bars, labels, padding=2, fontsize=8)
+        axes.axvline(100, color="black", linestyle="--", linewidth=1)
+        axes.set(xlim=(0, 118), title=f"{_short(n)} floats", xlabel="percent of the read limit")
+        axes.invert_yaxis()
+        axes.tick_params(axis="y", labelsize=9, labelleft=axes is panels[0])
+    figure.suptitle(f"The ladder on {_where(rows[0])}; cold L2, device time")
+    return _svg(figure)
 
 
 def _sizes(case: str) -> tuple[int, int]:

@@ -3,7 +3,7 @@
     compute-sanitizer --tool memcheck  --error-exitcode 1 python -m tests.sanitize
     compute-sanitizer --tool racecheck --error-exitcode 1 python -m tests.sanitize
 
-An argument chooses a part, one of sums, lists, dots, family. Results are compared with the CPU's, and the paths and
+Arguments choose parts, of sums, lists, dots, family, ladder. Results are compared with the CPU's, and the paths and
 loaders that sums saw are printed: it fails if one was not reached.
 """
 
@@ -15,7 +15,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
 import torch
 
-from tests import common
+import torch_reduce
+from tests import common, read_checker
 from tests.family import FAMILY, results
 
 SHORT_ROW, WARP_ROW, BLOCK_ROW, COLUMN, STAGED_ROW, THREAD_COLUMN = 2, 3, 4, 5, 7, 9
@@ -224,6 +225,39 @@ def compare_family(member, x, dim, view=lambda t: t):
     calls += 1
 
 
+def ladder(dtype):
+    """Every rung with every parameter: sizes around the edges of its blocks, and more blocks than one."""
+    global calls
+    run = torch_reduce.ladder.run
+    force()
+    for kind, name in ((rung.kind, name) for rung in torch_reduce.ladder.rungs() for name in rung.calls):
+        if kind == "sum":
+            for n in (1, 31, 1025, 20_003):
+                wrong = read_checker.faults(lambda x, name=name: run(x, name), n, offsets=(0, 3), device="cuda")
+                assert not wrong, f"{name}: {wrong}"
+        elif kind == "pipeline":
+            x = read_checker.weights((2 << 20) + 5)
+            assert run(x, name).item() == run(x.pin_memory(), name).item() == read_checker.exact_sum(x), name
+        else:
+            operands, want = strategy_case(kind, dtype)
+            common.assert_same_bits(run(operands[0].cuda(), name, *(y.cuda() for y in operands[1:])).cpu(), want, name)
+        calls += 1
+
+
+def strategy_case(kind, dtype):
+    """The tensors that a rung of a kind takes, integers, and its result."""
+    x, y = (read_checker.weights(40 * 70, seed).to(dtype).view(40, 70) for seed in (1, 2))
+    if kind == "map":
+        return (x, y), x + y
+    if kind == "columns":
+        tall = read_checker.weights(3000 * 33).to(dtype).view(3000, 33)
+        return (tall,), tall.double().sum(0).to(dtype)
+    if kind == "tile":
+        return (x, y.t().contiguous()), (x.double() @ y.t().double()).to(dtype)
+    values, offsets = read_checker.weights(20_000).to(dtype), torch.tensor([0, 5, 5, 9000, 9031, 20_000])
+    return (values, offsets), torch.stack([row.double().sum() for row in values.tensor_split(offsets[1:-1])]).to(dtype)
+
+
 def sums(dtype):
     rows(dtype)
     staged_rows(dtype)
@@ -256,6 +290,7 @@ PARTS = {
         family,
         (torch.float32, torch.bfloat16, torch.float64, torch.complex64, torch.int32, torch.int8, torch.bool),
     ),
+    "ladder": (ladder, (torch.float32,)),
 }
 
 

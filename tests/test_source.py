@@ -12,7 +12,7 @@ CSRC = common.ROOT / "csrc"
 SOURCES = sorted(path for path in CSRC.rglob("*") if path.suffix in (".h", ".cuh", ".cpp", ".cu", ".inc"))
 INCLUDE = re.compile(r'^\s*#\s*include\s+(<[^>]+>|"[^"]+")', re.M)
 
-# The include table: folder -> (project folders it may include, patterns of outside headers it may include).
+# The include table: folder, or file -> (project folders it may include, patterns of outside headers it may include).
 STD = r"<[a-z0-9_]+>|<immintrin\.h>"
 CUDA = r"<cuda(_runtime|_runtime_api|_fp16|_bf16|_pipeline)?\.h>|<cooperative_groups(/\w+)?\.h>|<cub/.*>|<cuda/.*>"
 TORCH = r"<(torch|ATen|c10)/.*>"
@@ -20,9 +20,10 @@ TABLE = {
     "core": ({"core"}, STD),
     "cpu": ({"cpu", "core"}, STD),
     "cuda": ({"cuda", "core"}, f"{STD}|{CUDA}"),
-    "ladder": ({"ladder", "cuda/run.h"}, f"{STD}|{CUDA}"),
+    "ladder": ({"ladder", "core"}, f"{STD}|{CUDA}"),
+    "ladder/production.cu": ({"ladder", "core", "cuda/run.h"}, STD),  # the last rung
     "python": ({"torch/operators.h"}, f"{STD}|{TORCH}"),
-    "torch": ({"torch", "core", "cpu/run.h", "cuda/run.h"}, f"{STD}|{CUDA}|{TORCH}"),
+    "torch": ({"torch", "core", "cpu/run.h", "cuda/run.h", "ladder/ladder.h"}, f"{STD}|{CUDA}|{TORCH}"),
 }
 
 
@@ -44,7 +45,7 @@ def test_there_are_sources():
 def test_include_table(path):
     folder = path.relative_to(CSRC).parts[0]
     assert folder in TABLE, f"csrc/{folder} is not in the include table"
-    folders, outside = TABLE[folder]
+    folders, outside = TABLE.get(ids(path), TABLE[folder])
     for header in INCLUDE.findall(path.read_text()):
         if header.startswith("<"):
             assert re.fullmatch(outside, header), f"{path.name} includes {header}"
@@ -64,7 +65,7 @@ def test_no_build_switches(path):
     )
     assert "Python.h" not in text and "pybind11" not in text and "PYBIND11" not in text
     assert "ATen/cuda/CUDAContext.h" not in text, "c10/cuda/CUDAStream.h does without cuBLAS and cuSPARSE headers"
-    if path.relative_to(CSRC).parts[0] in ("core", "cpu", "cuda"):
+    if path.relative_to(CSRC).parts[0] in ("core", "cpu", "cuda", "ladder"):
         assert not re.search(r"\b(at|c10|torch)::", text), "kernels and plan know no torch"
     assert "AT_DISPATCH" not in text
 
@@ -101,6 +102,19 @@ def test_every_op_has_its_rows():
         assert f"case GradientRule::{rule}:" in rules, f"{full} has no autograd decision"
         assert name in golden.FUNCTIONS and golden.path(name).exists(), f"{full} has no golden bits"
         assert name in measured, f"{full} has no bench row"
+
+
+def test_every_rung_is_in_the_one_list():
+    """A rung is one struct, one word in the list, one launcher in a .cu; a build without CUDA sees no CUDA header."""
+    folder = CSRC / "ladder"
+    headers = "\n".join(text_of(folder / name) for name in ("sums.h", "strategies/strategies.h"))
+    structs = [body for body in re.split(r"\nstruct ", headers)[1:] if "const char* name" in body]
+    listed = re.search(r"AllRungs =\s*TypeList<(.*?)>;", text_of(folder / "ladder.h"), re.S)[1]
+    assert [re.match(r"\w+", body)[0] for body in structs] == re.findall(r"\w+", listed)
+    kernels = "\n".join(path.read_text() for path in folder.rglob("*.cu"))
+    assert sorted(re.findall(r"Error (\w+)::launch\(", kernels)) == sorted(re.findall(r"\w+", listed))
+    for path in (*folder.rglob("*.h"), *folder.rglob("*.cpp")):
+        assert not re.search(r"#include <cuda", path.read_text()), f"{path.name} must build without CUDA"
 
 
 def test_golden_files_have_every_type():
