@@ -3,6 +3,7 @@
 #   make test      the test suite
 #   make bench     device and host time and accuracy against torch, torch.compile and CUB, then the report
 #   make report    the README's tables and plots, from bench/results
+#   make ladder    the ladder of kernels, measured on this GPU
 #   make golden    write the golden bits anew (only when the tree's version changes)
 #   make sanitize  compute-sanitizer, memcheck and racecheck
 #   make format    rewrite the sources' layout;   make lint   check it, and the types
@@ -23,14 +24,14 @@ ifeq ($(origin PYTHON),undefined)
   endif
 endif
 
-SOURCES := $(shell find csrc bench tests -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh')
+SOURCES := $(shell find csrc bench tests docs -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh')
 TOOLS := $(dir $(shell command -v $(PYTHON) 2>/dev/null || echo $(PYTHON)))
 CLANG_FORMAT = $(firstword $(wildcard $(TOOLS)clang-format) clang-format)
 ALL_GPUS := 7.5 8.0 8.6 8.9 9.0 10.0 12.0+PTX
 # The architecture of the present GPU, else 9.0: one is quick to build.
 ONE_GPU := import torch; print("%d.%d" % (torch.cuda.get_device_capability() if torch.cuda.is_available() else (9, 0)))
 
-.PHONY: demo test bench report golden sanitize format lint wheel build
+.PHONY: demo test bench report ladder golden sanitize format lint wheel build
 .DEFAULT_GOAL := test
 
 .venv/ready:
@@ -55,6 +56,8 @@ bench: build
 	  $(PYTHON) -m bench.bench_reduce --suite grid models heatmap accumulate ops; \
 	  $(PYTHON) -m bench.bench_host; \
 	  $(PYTHON) -m bench.bench_clip; \
+	  $(PYTHON) -m bench.bench_ladder --cub; \
+	  if command -v ncu; then $(PYTHON) -m bench.counters_ladder; fi; \
 	else echo "no GPU here: CPU only"; fi
 	$(PYTHON) -m bench.bench_accuracy
 	$(PYTHON) -m bench.bench_cpu
@@ -62,6 +65,9 @@ bench: build
 
 report: $(ENVIRONMENT)
 	$(PYTHON) -m bench.report
+
+ladder: build
+	$(PYTHON) -m torch_reduce ladder
 
 golden: build
 	$(PYTHON) -m tests.golden

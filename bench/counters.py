@@ -7,23 +7,19 @@ python -m bench.counters --filter REGEX  the grid's cases of these names
 from __future__ import annotations
 
 import argparse
-import csv
 import re
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import torch
 
-import torch_reduce  # noqa: F401  (loads the library)
 from bench import cases, machine, results
 from bench.cases import Case
 from bench.providers import gpureduce_sum
+from torch_reduce import _ncu
 
 FAR = 1.05
 LARGE_BYTES = 64 << 20
-STALLS = r"smsp__average_warps_issue_stalled_(\w+)_per_issue_active\.ratio"
 METRICS = {
     "us": "gpu__time_duration.sum",
     "dram_read_mb": "dram__bytes_read.sum",
@@ -33,8 +29,6 @@ METRICS = {
     "warps_percent": "sm__warps_active.avg.pct_of_peak_sustained_active",
     "registers": "launch__registers_per_thread",
 }
-SCALE = {"nsecond": 1e-3, "ns": 1e-3, "usecond": 1.0, "us": 1.0, "msecond": 1e3, "ms": 1e3}
-SCALE |= {"byte": 1e-6, "Kbyte": 1e-3, "Mbyte": 1.0, "Gbyte": 1e3}
 
 
 def far_cases(pattern: str) -> list[Case]:
@@ -64,37 +58,26 @@ def run_child(pattern: str) -> None:
         torch.cuda.empty_cache()
 
 
-def profile(pattern: str) -> list[dict[str, str]]:
-    """The rows of ncu's table, the row of units first."""
-    ncu = shutil.which("ncu") or "/usr/local/cuda/bin/ncu"
-    metrics = ",".join([*METRICS.values(), f"regex:{STALLS}".replace(r"(\w+)", ".*")])
-    command = [ncu, "--csv", "--page", "raw", "--clock-control", "none", "--profile-from-start", "off"]
-    command += ["--metrics", metrics, sys.executable, "-m", "bench.counters", "--child", "--filter", pattern]
-    done = subprocess.run(command, cwd=machine.ROOT, capture_output=True, text=True, check=False)
-    lines = done.stdout.splitlines()
-    start = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), None)
-    if start is None:
-        raise SystemExit(
-            f"ncu gave no table (exit code {done.returncode}):\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
-        )
-    return list(csv.DictReader(lines[start:]))
+def profile(pattern: str) -> tuple[_ncu.Row, list[_ncu.Row]]:
+    """The units and the rows of ncu's table."""
+    ncu = _ncu.find()
+    if ncu is None:
+        raise SystemExit(_ncu.HOW_TO_GET_IT)
+    child = [sys.executable, "-m", "bench.counters", "--child", "--filter", pattern]
+    try:
+        return _ncu.measure(ncu, [*METRICS.values(), _ncu.ALL_STALLS], child, machine.ROOT)
+    except _ncu.ProfilerError as error:
+        raise SystemExit(str(error)) from error
 
 
-def row_of(case: Case, units: dict[str, str], found: dict[str, str]) -> dict[str, object]:
+def row_of(case: Case, units: _ncu.Row, found: _ncu.Row) -> dict[str, object]:
     """One case's counters, and the two reasons for which a warp waits longest, in cycles an instruction."""
-    row: dict[str, object] = {"case": case.name, "bytes_in": case.bytes_in, "kernel": kernel_name(found["Kernel Name"])}
+    kernel = _ncu.kernel_name(found["Kernel Name"])
+    row: dict[str, object] = {"case": case.name, "bytes_in": case.bytes_in, "kernel": kernel}
     for name, metric in METRICS.items():
-        value = float(found[metric].replace(",", "")) * SCALE.get(units[metric], 1.0)
-        row[name] = value
-    stalls = {m.group(1): float(found[key] or 0) for key in found if (m := re.fullmatch(STALLS, key))}
-    longest = sorted(stalls, key=lambda reason: -stalls[reason])[:2]
-    row["waits_for"] = ", ".join(f"{reason} {stalls[reason]:.1f}" for reason in longest)
+        row[name] = _ncu.value(units, found, metric)
+    row["waits_for"] = ", ".join(f"{reason} {cycles:.1f}" for reason, cycles in _ncu.waits(found)[:2])
     return row
-
-
-def kernel_name(full: str) -> str:
-    found = re.search(r"(\w+_kernel)", full)
-    return found.group(1) if found else full[:60]
 
 
 def main() -> int:
@@ -106,7 +89,7 @@ def main() -> int:
     if options.child:
         run_child(options.filter)
         return 0
-    chosen, (units, *found) = far_cases(options.filter), profile(options.filter)
+    chosen, (units, found) = far_cases(options.filter), profile(options.filter)
     if len(found) != len(chosen):
         raise SystemExit(f"{len(chosen)} cases gave {len(found)} kernels")
     rows = [row_of(case, units, kernel) for case, kernel in zip(chosen, found, strict=True)]

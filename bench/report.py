@@ -12,15 +12,16 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from bench import results
+from bench import report_ladder, results
 from bench.machine import ROOT
-from bench.plot import NAMES, bandwidth_svg, heatmap_svg
+from bench.plot import NAMES, bandwidth_svg, heatmap_svg, ladder_svg
 from bench.report_operators import operators_table, ops_section
 from bench.results import MODES, OURS, Row, time_us
 from bench.tables import NOTHING, bullets, conditions, ratio_cell, speed_cells, table
 
 README = ROOT / "README.md"
 PLOT = results.RESULTS / "sum_h200.svg"
+LADDER_PLOT = results.RESULTS / "ladder.svg"
 RIVALS = ("torch", "compile", "cub")
 HEATMAP_TITLES = {
     "float32": "float32",
@@ -155,6 +156,8 @@ def plots() -> dict[Path, Callable[[], str]]:
     """The pictures that the results give: file -> what draws it."""
     grid = results.newest("sum-grid", "NVIDIA H200")
     drawings: dict[Path, Callable[[], str]] = {PLOT: functools.partial(bandwidth_svg, grid)} if grid else {}
+    if ladder := results.newest("ladder", "NVIDIA"):
+        drawings[LADDER_PLOT] = functools.partial(ladder_svg, ladder)
     for picture, rows in heatmaps(results.newest("sum-heatmap", "NVIDIA")).values():
         drawings[picture] = functools.partial(heatmap_svg, rows)
     return drawings
@@ -173,9 +176,9 @@ def fill(readme: str) -> str:
 
 
 def check() -> bool:
-    """Whether the README's tables equal those that bench/results gives, and the plots are there that should be."""
+    """Whether the README's and the ladder's tables equal those that bench/results gives, and the plots are there."""
     current = README.read_text()
-    return fill(current) == current and all(path.exists() for path in plots())
+    return fill(current) == current and all(path.exists() for path in plots()) and report_ladder.check()
 
 
 def main() -> int:
@@ -184,12 +187,13 @@ def main() -> int:
     if parser.parse_args().check:
         if check():
             return 0
-        print("README.md is not what bench/results gives: run make report")
+        print("README.md or docs/ladder.md is not what bench/results gives: run make report")
         return 1
     README.write_text(fill(README.read_text()))
     for path, draw in plots().items():
         path.write_text(draw())
-    print("up to date: " + ", ".join(str(path.relative_to(ROOT)) for path in (README, *plots())))
+    written = (README, *plots(), *report_ladder.update())
+    print("up to date: " + ", ".join(str(path.relative_to(ROOT)) for path in written))
     return 0
 
 

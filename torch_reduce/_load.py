@@ -3,46 +3,30 @@
 from __future__ import annotations
 
 import importlib
-import json
-import sys
 from importlib.machinery import EXTENSION_SUFFIXES
-from pathlib import Path
 
 import torch
 from torch._ops import OpOverloadPacket
 
-PACKAGE = Path(__file__).resolve().parent
-LIBRARY = PACKAGE / "_C.so"
-STAMP = PACKAGE / "_build.json"
+from ._stamp import LIBRARY, minor_version, read_stamp, rebuild_command
 
-
-def rebuild_command() -> str:
-    """What to type to build the library for the running torch."""
-    if (PACKAGE.parent / "setup.py").exists():
-        return f"cd {PACKAGE.parent} && {sys.executable} setup.py build_ext --inplace"
-    install = f"{sys.executable} -m pip install --no-build-isolation --no-deps --force-reinstall"
-    return f"{install} .  (in gpureduce's source folder)"
-
-
-def minor_version(version: str) -> tuple[str, ...]:
-    """("2", "14") of "2.14.1+cu130": the library is good for all torch releases that share it."""
-    return tuple(version.split(".")[:2])
+HINT = "python -m torch_reduce doctor says what else is wrong, if anything is."
 
 
 def load_library() -> None:
     """Registers the operators with torch. Harmless when they are there already."""
-    if not (LIBRARY.exists() and STAMP.exists()):
-        raise ImportError(f"torch_reduce: {LIBRARY} is not built. Build it with:\n    {rebuild_command()}")
-    built = json.loads(STAMP.read_text())
+    built = read_stamp()
+    if built is None:
+        raise ImportError(f"torch_reduce: {LIBRARY} is not built. Build it with:\n    {rebuild_command()}\n{HINT}")
     what = f"torch_reduce: {LIBRARY.name} was built for torch {built['torch']}, CUDA {built['cuda']}"
     running = f"torch {torch.__version__}, CUDA {torch.version.cuda} is running"
     if minor_version(built["torch"]) != minor_version(torch.__version__):
-        raise ImportError(f"{what}, but {running}. Rebuild it with:\n    {rebuild_command()}")
+        raise ImportError(f"{what}, but {running}. Rebuild it with:\n    {rebuild_command()}\n{HINT}")
     try:
         torch.ops.load_library(str(LIBRARY))  # type: ignore[no-untyped-call]
     except OSError as error:
         raise ImportError(
-            f"{what}, and cannot be loaded: {error}\n{running}. Rebuild it with:\n    {rebuild_command()}"
+            f"{what}, and cannot be loaded: {error}\n{running}. Rebuild it with:\n    {rebuild_command()}\n{HINT}"
         ) from error
 
 
@@ -52,7 +36,7 @@ def direct_class(packet: OpOverloadPacket) -> type[OpOverloadPacket]:
     For operators with sum's signature. Else one whose calls at least spare the packet's frame of Python, which serves
     operators that take TorchScript classes and does nothing for others.
     """
-    if json.loads(STAMP.read_text()).get("python") == EXTENSION_SUFFIXES[0]:
+    if (read_stamp() or {}).get("python") == EXTENSION_SUFFIXES[0]:
         try:
             eager = importlib.import_module("._eager", __package__)
             direct: type[OpOverloadPacket] | None = eager.direct_class(OpOverloadPacket, packet.__name__)
