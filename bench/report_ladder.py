@@ -46,10 +46,19 @@ def ladder_section(rows: Sequence[Speed]) -> str:
         return NOTHING
     shown = _ladder_rows.of_size(rows, N)
     parts = [f"{shown[0].conditions}.", f"![percent of the read limit, every rung]({PLOT})", table_of(shown)]
+    parts.append(trap(rows))
     for n in sorted({row.n for row in rows} - {shown[0].n}):
         folded = table_of([row for row in rows if row.n == n])
         parts.append(f"<details><summary>n = {n:,}</summary>\n\n{folded}\n\n</details>")
     return "\n\n".join(parts)
+
+
+def trap(rows: Sequence[Speed]) -> str:
+    """How many times as long as production the rung takes that adds by an atomic for each element."""
+    us = {(row.name, row.n): row.us for row in rows}
+    factors = {n: slow / us["production", n] for (name, n), slow in us.items() if name == "atomic_per_element"}
+    said = ", ".join(f"{factor:,.0f} x (n = {n:,})" for n, factor in factors.items())
+    return f"`atomic_per_element` takes {said} the time of `production`."
 
 
 def table_of(rows: Sequence[Speed]) -> str:
