@@ -31,6 +31,25 @@ def test_plans_use_the_device():
     assert common.description(x, 1, sms=264)["path"] != common.description(x, 1, sms=1)["path"]
 
 
+def matrices(total_bytes, element_bytes):
+    """Shapes of about so many bytes, from one row to one column; widths that vectors fit, and others."""
+    for exponent, factor in itertools.product(range(29), (1, 3, 5, 7)):
+        rows = factor << exponent
+        columns = total_bytes // element_bytes // rows
+        for width in {columns, max(columns - columns % 16, 1), columns + 1} - {0}:
+            yield rows, width
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64], ids=common.name)
+@pytest.mark.parametrize("megabytes", [64, 200, 1024])
+def test_large_sums_keep_memory_busy(dtype, megabytes):
+    """Each thread has 128 bytes in flight, and an H200's SM wants 48 KB; with fewer blocks bandwidth is lost."""
+    for shape, dim in itertools.product(matrices(megabytes << 20, dtype.itemsize), (0, 1)):
+        plan = common.description(torch.empty(shape, dtype=dtype, device="meta"), dim, sms=132)
+        in_flight = plan["grid_x"] * plan["grid_y"] * plan["threads"] * 128 / 132
+        assert in_flight >= 0.8 * (48 << 10), (shape, dim, plan)
+
+
 def test_depth_counts_the_additions():
     for n, depth in ((1, 0), (2, 1), (128, 7), (129, 8), (512, 10), (513, 11), (1024, 11), (1025, 12)):
         assert common.description(torch.empty(n))["depth"] == depth, n
