@@ -60,15 +60,22 @@ def architectures() -> str:
     return " ".join(f"{major}.{minor}" for major, minor in sorted(present)) or DEFAULT_ARCHITECTURES
 
 
-def merged(paths: list[Path], count: int) -> list[Path]:
-    """The same sources in `count` files that include them: torch's headers take longer to compile than what follows."""
+def merged(cuda: bool) -> list[Path]:
+    """csrc/torch in five files that include its sources: torch's headers take longer to compile than what follows.
+
+    What is CUDA's own, or in its place, is apart: its unnamed namespaces have the names that those of cpu.cpp have.
+    """
+    paths = sorted(ROOT.glob("csrc/torch/*.cpp"))
+    device = [path for path in paths if path.stem.startswith("cuda" if cuda else "without_cuda")]
+    common = [path for path in paths if not path.stem.startswith(("cuda", "without_cuda"))]
     folder = ROOT / "build" / "merged"
     folder.mkdir(parents=True, exist_ok=True)
-    files = [folder / f"torch_{i}.cpp" for i in range(count)]
-    for i, file in enumerate(files):
-        text = "".join(f'#include "{path}"\n' for path in paths[i::count])
-        if not file.exists() or file.read_text() != text:
-            file.write_text(text)
+    files = []
+    for i, group in enumerate([device, *(common[i::4] for i in range(4))]):
+        files.append(folder / f"torch_{i}.cpp")
+        text = "".join(f'#include "{path}"\n' for path in group)
+        if not files[-1].exists() or files[-1].read_text() != text:
+            files[-1].write_text(text)
     return files
 
 
@@ -77,9 +84,7 @@ def sources(cuda: bool) -> list[str]:
     found = [path for folder in ("core", "cpu", "ladder") for path in ROOT.glob(f"csrc/{folder}/*.cpp")]
     if cuda:
         found += [*ROOT.glob("csrc/cuda/*.cu"), *ROOT.glob("csrc/ladder/**/*.cu")]
-    left_out = "without_cuda" if cuda else "cuda"
-    found += merged(sorted(p for p in ROOT.glob("csrc/torch/*.cpp") if not p.stem.startswith(left_out)), count=5)
-    return sorted(str(path.relative_to(ROOT)) for path in found)
+    return sorted(str(path.relative_to(ROOT)) for path in [*found, *merged(cuda)])
 
 
 class BuildExtension(cpp_extension.BuildExtension):

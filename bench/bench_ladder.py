@@ -9,7 +9,6 @@ in turns. Pipelines are wall time from an idle device to an idle device, because
 from __future__ import annotations
 
 import argparse
-import functools
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -30,17 +29,6 @@ LARGEST = 100  # of the integers: sums of 2^28 of both signs stay far below 2^24
 Row = dict[str, object]
 
 
-def integers(n: int) -> torch.Tensor:
-    """n random integers of both signs; weights that repeat would not show which elements a kernel has read."""
-    return torch.randint(-LARGEST, LARGEST + 1, (n,), device="cuda", dtype=torch.int16).to(torch.float32)
-
-
-def calls_of(kind: str) -> dict[str, harness.Call]:
-    """Every rung of a kind that takes one tensor, with each of its parameters."""
-    texts = [text for rung in torch_reduce.ladder.rungs() if rung.kind == kind for text in rung.calls]
-    return {text: functools.partial(torch_reduce.ladder.run, rung=text) for text in texts}
-
-
 def check(graph: harness.Captured, name: str, inputs: Sequence[torch.Tensor]) -> None:
     """Before anything is timed: the sums of a replay are exact."""
     for x, got in zip(inputs, graph.results(len(inputs)), strict=True):
@@ -53,7 +41,7 @@ def measure_sums(
     n: int, calls: Mapping[str, harness.Call], flush: harness.Flush, limit: float
 ) -> dict[str, harness.Timing]:
     """Timings of every call on n floats; `limit` is that of a pure read in bytes per us."""
-    inputs = [integers(n) for _ in range(harness.buffer_count(4 * n, flush.l2_bytes))]
+    inputs = [strategies.integers(n, largest=LARGEST) for _ in range(harness.buffer_count(4 * n, flush.l2_bytes))]
     floor = 2.6 + 4 * n / limit
     count = harness.call_count(floor, len(inputs))
     apart = [name for name in calls if name == SLOW and n >= SLOW_FROM]
@@ -71,8 +59,9 @@ def measure_sums(
 
 def sum_rows(n: int, timings: Mapping[str, harness.Timing], limit: float) -> list[Row]:
     rows: list[Row] = []
+    rungs = torch_reduce.ladder.calls("sum")
     for name, t in timings.items():
-        row: Row = {"case": f"sum {n}", "kind": "sum" if name in calls_of("sum") else "rival", "rung": name, "n": n}
+        row: Row = {"case": f"sum {n}", "kind": "sum" if name in rungs else "rival", "rung": name, "n": n}
         row |= {"bytes_in": 4 * n, "us": t.us, "first_us": t.first_us, "second_us": t.second_us, "best_us": t.best_us}
         gb_s = 4 * n / t.us / 1e3
         row |= {"gb_s": gb_s, "percent_of_limit": 1e5 * gb_s / limit, "read_limit_gb_s": limit / 1e3}
@@ -92,7 +81,7 @@ def print_sums(rows: Sequence[Row]) -> None:
 
 def run_sums(options: argparse.Namespace, flush: harness.Flush, record: dict[str, str]) -> float:
     """Measures, prints and saves the sums; the read limit."""
-    calls: dict[str, harness.Call] = {**calls_of("sum"), "torch": torch.sum}
+    calls: dict[str, harness.Call] = {**strategies.rungs_of("sum"), "torch": torch.sum}
     if options.cub:
         calls["cub"] = bench.cub.load()
     limit = harness.read_limit({"gpureduce": torch.ops.gpureduce.sum, "torch": torch.sum}, flush)

@@ -7,8 +7,7 @@ import sys
 from pathlib import Path
 
 from bench import machine, results
-from torch_reduce import _ncu
-from torch_reduce._ladder_timing import rung_texts
+from torch_reduce import _ncu, ladder
 from torch_reduce._profiled import Target
 from torch_reduce._verdict import Kernel, judge
 from torch_reduce.ladder_command import N
@@ -53,7 +52,7 @@ def main() -> int:
     if ncu is None:
         raise SystemExit(_ncu.HOW_TO_GET_IT)
     rows = []
-    for text in rung_texts():
+    for text in ladder.calls("sum"):
         target = Target(f"ladder:{text}", (options.n,))
         rows.append(row_of(text, target, kernels_of(ncu, target)))
         print(f"{text}: {rows[-1]['sentence']}", flush=True)

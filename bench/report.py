@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import argparse
 import functools
-import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from bench import report_ladder, results
+from bench import report_ladder, results, tables
 from bench.machine import ROOT
 from bench.plot import NAMES, bandwidth_svg, heatmap_svg, ladder_svg
 from bench.report_operators import operators_table, ops_section
@@ -165,14 +164,10 @@ def plots() -> dict[Path, Callable[[], str]]:
 
 def fill(readme: str) -> str:
     """The README with every section between its markers generated anew."""
-    for name, generate in SECTIONS.items():
-        begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
-        pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
-        if len(pattern.findall(readme)) != 1:
-            raise SystemExit(f"README.md: the markers '{begin}' and '{end}' must be there once")
-        body = f"{begin}\n\n{generate()}\n\n{end}"
-        readme = pattern.sub(lambda match, body=body: body, readme)  # type: ignore[misc]
-    return readme
+    found = tables.BLOCK.findall(readme)
+    if sorted(found) != sorted(SECTIONS):
+        raise SystemExit(f"README.md: expected one block each of {', '.join(SECTIONS)}, found {', '.join(found)}")
+    return tables.fill(readme, lambda name: SECTIONS[name]())
 
 
 def check() -> bool:

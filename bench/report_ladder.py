@@ -7,12 +7,11 @@ python -m bench.report_ladder --check  writes nothing: exit code 1 if one of the
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench import results, strategies
+from bench import results, strategies, tables
 from bench.machine import ROOT
 from bench.plot import NAMES
 from bench.results import Row
@@ -23,7 +22,6 @@ from torch_reduce.ladder_command import N
 
 DOCUMENT = ROOT / "docs/ladder.md"
 PLOT = "../bench/results/ladder.svg"  # as seen from there; bench.report draws it
-MARKERS = re.compile(r"<!-- begin ([\w-]+) -->.*?<!-- end \1 -->", re.DOTALL)
 
 
 def speeds() -> list[Speed]:
@@ -107,12 +105,10 @@ def fill(document: str) -> str:
     rows, counters = speeds(), results.newest("ladder-counters", "NVIDIA H200")
     sections = {"ladder": lambda: ladder_section(rows), "strategies": strategies_section}
 
-    def block(match: re.Match[str]) -> str:
-        name = match[1]
-        body = sections[name]() if name in sections else rung_section(name, rows, counters)
-        return f"<!-- begin {name} -->\n\n{body}\n\n<!-- end {name} -->"
+    def body(name: str) -> str:
+        return sections[name]() if name in sections else rung_section(name, rows, counters)
 
-    return MARKERS.sub(block, document)
+    return tables.fill(document, body)
 
 
 def files() -> dict[Path, str]:

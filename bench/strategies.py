@@ -36,8 +36,8 @@ class Case:
 
 
 def rungs_of(kind: str) -> dict[str, Function]:
-    texts = [text for rung in torch_reduce.ladder.rungs() if rung.kind == kind for text in rung.calls]
-    return {text: functools.partial(run_rung, text) for text in texts}
+    """Every rung of a kind with each of its parameters, as functions of its operands."""
+    return {text: functools.partial(run_rung, text) for text in torch_reduce.ladder.calls(kind)}
 
 
 def run_rung(text: str, t: torch.Tensor, *other: torch.Tensor) -> torch.Tensor:
@@ -45,7 +45,7 @@ def run_rung(text: str, t: torch.Tensor, *other: torch.Tensor) -> torch.Tensor:
 
 
 def integers(*shape: int, largest: int, device: str = "cuda") -> torch.Tensor:
-    """Small enough for the results to be exact."""
+    """Random, of both signs: weights that repeat would not show which elements are read. Small: results are exact."""
     return torch.randint(-largest, largest + 1, shape, dtype=torch.int16, device=device).to(torch.float32)
 
 
@@ -118,10 +118,6 @@ def rows_of(case: Case, timings: Mapping[str, harness.Timing]) -> list[Row]:
 # --- pipelines --------------------------------------------------------------------------------------------------------
 
 
-def synchronize() -> None:
-    torch.cuda.synchronize()
-
-
 def copy_then_sum(x: torch.Tensor) -> torch.Tensor:
     return torch.sum(x.to("cuda", non_blocking=True))
 
@@ -142,12 +138,12 @@ def measure_pipeline(n: int, pinned: bool) -> list[Row]:
     def finished(call: Function) -> Callable[[], None]:
         def run() -> None:
             call(x)
-            synchronize()
+            torch.cuda.synchronize()
 
         return run
 
     calls = {name: finished(call) for name, call in case.calls.items()}
-    return rows_of(case, harness.time_calls(calls, synchronize, PIPELINE_SECONDS))
+    return rows_of(case, harness.time_calls(calls, torch.cuda.synchronize, PIPELINE_SECONDS))
 
 
 # --- all of them, and what they show ----------------------------------------------------------------------------------

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 
 from bench import results
 from bench.results import Row, time_us
 
 NOTHING = "No results are recorded yet."
+BLOCK = re.compile(r"<!-- begin ([\w-]+) -->.*?<!-- end \1 -->", re.DOTALL)  # the generated parts of a document
+
+
+def fill(document: str, body: Callable[[str], str]) -> str:
+    """The document with every block between markers made anew, by its name."""
+    return BLOCK.sub(lambda m: f"<!-- begin {m[1]} -->\n\n{body(m[1])}\n\n<!-- end {m[1]} -->", document)
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], texts: int = 1) -> str:

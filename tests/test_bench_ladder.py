@@ -18,7 +18,7 @@ def timing(us):
 
 @pytest.fixture
 def sum_rows():
-    names = [*bench_ladder.calls_of("sum"), "torch", "cub"]
+    names = [*strategies.rungs_of("sum"), "torch", "cub"]
     return [
         row
         for n in bench_ladder.SIZES
@@ -50,7 +50,7 @@ def test_integers_show_what_is_read(monkeypatch):
     monkeypatch.setattr(
         torch, "randint", lambda *a, _randint=torch.randint, **k: _randint(*a, **{**k, "device": "cpu"})
     )
-    x = bench_ladder.integers(1 << 20)
+    x = strategies.integers(1 << 20, largest=bench_ladder.LARGEST)
     assert x.abs().max() <= bench_ladder.LARGEST and x.cumsum(0, dtype=torch.float64).abs().max() < 1 << 24
     assert 4 * x[::4].sum() != x.sum()
 

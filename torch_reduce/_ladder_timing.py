@@ -19,11 +19,6 @@ MOST_CALLS, REPLAYS = 48, 9
 LIMIT_BYTES = 4 << 30  # read to measure the limit; less on a small GPU
 
 
-def rung_texts(kind: str = "sum") -> list[str]:
-    """Every rung of a kind with each of its parameters, from the first to the production kernel."""
-    return [text for rung in ladder.rungs() if rung.kind == kind for text in rung.calls]
-
-
 class Stopwatch:
     """Times a call in a CUDA graph: many calls over distinct inputs, the L2 emptied before each replay; the median.
 

@@ -54,6 +54,11 @@ def rungs() -> list[Rung]:
     return list(_rungs())
 
 
+def calls(kind: str | None = None) -> list[str]:
+    """What :func:`run` takes: every rung, or those of a kind, with each of its parameters, in their order."""
+    return [text for rung in rungs() if kind in (None, rung.kind) for text in rung.calls]
+
+
 def run(t: torch.Tensor, rung: str, other: torch.Tensor | None = None) -> torch.Tensor:
     """Runs one rung, on the current stream.
 

@@ -39,8 +39,8 @@ def parse(arguments: Sequence[str]) -> tuple[Target, bool]:
     options = parser.parse_args(arguments)
     if not options.op.startswith(RUNG) and options.op not in operators():
         parser.error(f"no operator {options.op!r}; there are {', '.join(operators())}, and ladder:NAME")
-    if options.op.startswith(RUNG) and options.op.removeprefix(RUNG) not in rungs():
-        parser.error(f"no rung {options.op.removeprefix(RUNG)!r}; there are {', '.join(rungs())}")
+    if options.op.startswith(RUNG) and options.op.removeprefix(RUNG) not in ladder.calls():
+        parser.error(f"no rung {options.op.removeprefix(RUNG)!r}; there are {', '.join(ladder.calls())}")
     if not isinstance(getattr(torch, options.dtype, None), torch.dtype):
         parser.error(f"torch has no dtype {options.dtype!r}")
     if bool(options.shape) == bool(options.n):
@@ -60,11 +60,6 @@ def setting(text: str) -> tuple[str, object]:
         return name, ast.literal_eval(value)
     except (ValueError, SyntaxError):
         return name, value
-
-
-def rungs() -> list[str]:
-    """Every rung with each of its parameters, whatever it works on."""
-    return [text for rung in ladder.rungs() for text in rung.calls]
 
 
 def kernels_of(ncu: str, target: Target) -> list[Kernel]:
