@@ -3,15 +3,17 @@
 
 #include "vectors.h"
 
-// How far to prefetch: four leaves are as fast from the caches as one or two, and faster from memory.
-constexpr int kAheadLeaves = 4;
-
-// The elements of a leaf, and what will be read soon.
+// The elements of a leaf, and those of the one that will be read next, or else the same.
 template <class E>
 struct Elements {
     const E* x;
-    const E* ahead;
+    const E* next;
 };
+// Of `count` elements in memory that ends at `end`.
+template <class E>
+GPUREDUCE_HD Elements<E> elements_at(const E* x, int count, const E* end) {
+    return {x, end - x >= 2 * count ? x + count : x};
+}
 
 // The value of a leaf of `count` elements: sum_of(Sum{}, load) adds them up as Sum does, each through `load`. Pivoted operators
 // look at them twice.
@@ -102,14 +104,15 @@ struct VectorLeaf {
 
     static GPUREDUCE_HD Sums load(const E* x, int i) { return Vectors::widen(read<Vectors>(x + i * kLoad)); }
 
-    // Prefetches as many elements at `ahead`, because the loads of a leaf are four streams, each too short for the
-    // hardware to follow.
-    static constexpr int kAhead = kAheadLeaves * kElements;
-    static GPUREDUCE_HD Vector<A> full_vector(const E* x, const E* ahead) {
+    // Touches the next leaf line by line: the loads of a leaf are four streams, each too short for the hardware to follow, and
+    // prefetch instructions start no stream. Zen 3, 2 threads, 2^26 elements, bandwidth beside that of a plain loop over
+    // floats: float32 .95 with prefetches four leaves ahead, .98 touched; bfloat16 .78 and .86.
+    static GPUREDUCE_HD Vector<A> full_vector(Elements<E> leaf) {
+        const E* const x = leaf.x;
         auto const vector = [=](int i) __attribute__((always_inline)) {
             constexpr int kLine = 64, kShare = kElements * int(sizeof(E)) / kVectors;
-            const char* const share = reinterpret_cast<const char*>(ahead) + i * kShare;
-            for (int byte = 0; byte < kShare; byte += kLine) __builtin_prefetch(share + byte);
+            const char* const share = reinterpret_cast<const char*>(leaf.next) + i * kShare;
+            for (int byte = 0; byte < kShare; byte += kLine) asm volatile("" ::"r"(share[byte]));
             Sums sums = load(x, i);
             for (int k = 1; k < kLoads; ++k) sums = Vectors::add(sums, load(x, i + k * kVectors));
             return Vectors::fold(sums);
@@ -140,8 +143,7 @@ struct VectorLeaf {
     template <int Depth, class Next>
     static GPUREDUCE_HD Vector<A> node_vector(const Next& next) {
         if constexpr (Depth == 0) {
-            Elements<E> const leaf = next();
-            return full_vector(leaf.x, leaf.ahead);
+            return full_vector(next());
         } else {
             Vector<A> part[kBlock];
             for (int i = 0; i < kBlock; ++i) part[i] = node_vector<Depth - 1>(next);
@@ -161,7 +163,7 @@ struct VectorLeaf {
         return fold_values<A, ceil_log2(Count)>(part_vector<Count>(x, count, end));
     }
     static A of(const E* x, int count, const E* end) {
-        return count < kElements ? part(x, count, end) : fold_values<A, kSteps>(full_vector(x, x));
+        return count < kElements ? part(x, count, end) : fold_values<A, kSteps>(full_vector({x, x}));
     }
 };
 

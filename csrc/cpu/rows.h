@@ -31,8 +31,9 @@ struct Rows {
         if (flat) {
             const E* x = row + begin;
             auto const next = [&](int taken, E*) __attribute__((always_inline)) {
+                auto const leaf = elements_at(x, taken, end);
                 x += taken;
-                return Elements<E>{x - taken, x - taken + kAheadLeaves * kElements};
+                return leaf;
             };
             if constexpr (Op::indexed)
                 return best_of(next, begin, count);

@@ -28,13 +28,16 @@ class Runs {
         left = columns_left = 0;
     }
 
-    // The next `count` elements: where they lie, or else copied to `together`; and those to prefetch meanwhile, as far as the run
-    // goes on: of the next one, the first lines were prefetched.
+    // The next `count` elements: where they lie, or else copied to `together`; and as many behind them, if the run has them: of the
+    // next one, the first lines were prefetched.
     GPUREDUCE_HD Elements<E> next(int count, E* together) {
         if (left == 0) refill();
-        if (left < count) return {collect(count, together), here};
+        if (left < count) {
+            const E* const x = collect(count, together);
+            return {x, left >= count ? here : x};
+        }
         const E* const x = take(count);
-        return {x, left >= kAheadLeaves * count ? x + kAheadLeaves * count : x};
+        return {x, left >= count ? here : x};
     }
 
   private:

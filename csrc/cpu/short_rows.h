@@ -44,10 +44,8 @@ struct ShortRows {  // each row is one run of memory, of fewer than kBlock leave
         Vector<A> leaf[kLeaves][kBlock];
         for (int i = 0; i < kBlock; ++i) {
             if constexpr (Count == Leaf::kVectors)
-                for (int j = 0; j < whole; ++j) {
-                    const E* const here = x[i] + j * kElements;
-                    leaf[j][i] = Leaf::full_vector(here, here + Leaf::kAhead);
-                }
+                for (int j = 0; j < whole; ++j)
+                    leaf[j][i] = Leaf::full_vector(elements_at(x[i] + j * kElements, kElements, end));
             if (left > 0) leaf[whole][i] = Leaf::template part_vector<Count>(x[i] + whole * kElements, left, end);
         }
         Counter<Vector<A>, Plus<Vector<A>>, ceil_log2(kBlock) + 1> sums;
