@@ -29,7 +29,7 @@ MORE = {
     "bank_conflicts": "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum",
     "shared_passes": "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum",
     "bytes_per_sector": "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio",
-    "lanes_per_instruction": "smsp__thread_inst_executed_per_inst_executed.ratio",
+    "lanes_per_instruction": "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio",
     "registers": "launch__registers_per_thread",
     "blocks": "launch__grid_size",
     "threads": "launch__block_size",

@@ -25,8 +25,8 @@ struct Naive : Repeated<Naive> {
     static constexpr const char* cost =
         "One load of 4 bytes and 9 barriers for each element of a block; a launch for each factor of 256.";
     static constexpr const char* limits =
-        "Divergence: the threads that add are spread over all 8 warps, so each warp takes every step for fewer and "
-        "fewer of its lanes.";
+        "The threads that add are spread over all 8 warps, so each warp takes every step for fewer and fewer of its "
+        "lanes.";
     static constexpr int64_t of_block(int) { return kBlock; }
     static Error launch(const SumArgs& args, const Launch& launch);
 };
@@ -34,9 +34,10 @@ struct Naive : Repeated<Naive> {
 struct Sequential : Repeated<Sequential> {
     static constexpr const char* name = "sequential";
     static constexpr const char* idea =
-        "The stride halves (128, 64, .., 1), so the threads that add are always the first ones: whole warps go idle, "
-        "and lanes side by side read shared memory side by side.";
-    static constexpr const char* cost = "As naive, but a step takes half the warps of the step before it.";
+        "The stride halves (128, 64, .., 1), so the threads that add are always the first ones, and lanes side "
+        "by side read shared memory side by side.";
+    static constexpr const char* cost =
+        "As naive: warps without work issue the steps all the same, since the compiler predicates what is so short.";
     static constexpr const char* limits = "A thread loads a single element, and pays 9 barriers for it.";
     static constexpr int64_t of_block(int) { return kBlock; }
     static Error launch(const SumArgs& args, const Launch& launch);
@@ -46,7 +47,7 @@ struct Strided : Repeated<Strided> {
     static constexpr const char* name = "strided";
     static constexpr const char* idea =
         "The way between the two, to tell their costs apart: the first threads add, as in sequential, but the "
-        "elements that naive does, at 2 * stride * tid. No divergence, bank conflicts instead.";
+        "elements that naive does, at 2 * stride * tid. No spread lanes, bank conflicts instead.";
     static constexpr const char* cost = "As sequential, and 2- to 8-way bank conflicts in 7 of the 8 steps.";
     static constexpr const char* limits = "As sequential: one element a thread.";
     static constexpr int64_t of_block(int) { return kBlock; }
