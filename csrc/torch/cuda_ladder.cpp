@@ -7,6 +7,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
+#include "aligned.h"
 #include "cuda_device.h"
 #include "cuda_workspace.h"
 #include "ladder.h"
@@ -14,12 +15,6 @@
 
 namespace gpureduce::binding {
 namespace {
-
-// Elements at addresses that their type does not allow are copied.
-at::Tensor with_aligned_elements(const at::Tensor& tensor) {
-    bool const aligned = reinterpret_cast<uintptr_t>(tensor.const_data_ptr()) % tensor.element_size() == 0;
-    return aligned ? tensor : tensor.clone();
-}
 
 const float* floats(const at::Tensor& tensor) { return tensor.const_data_ptr<float>(); }
 

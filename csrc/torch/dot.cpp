@@ -8,6 +8,7 @@
 #include <ATen/ops/empty.h>
 
 #include "../cpu/run.h"
+#include "aligned.h"
 #include "registration.h"
 #include "types.h"
 
@@ -43,12 +44,6 @@ at::DimVector broadcast_strides(const at::Tensor& tensor, at::IntArrayRef sizes)
     for (int64_t d = 0; d < tensor.dim(); ++d)
         if (tensor.size(d) == sizes[missing + d]) strides[missing + d] = tensor.stride(d);
     return strides;
-}
-
-// Elements at addresses that their type does not allow are rare enough to be copied.
-at::Tensor with_aligned_elements(const at::Tensor& tensor) {
-    bool const aligned = reinterpret_cast<uintptr_t>(tensor.const_data_ptr()) % tensor.element_size() == 0;
-    return aligned ? tensor : tensor.clone();
 }
 
 // --- kernels that are the same on every device ------------------------------------------------------------------------
