@@ -20,8 +20,8 @@ from tests import common, read_checker
 from tests.family import FAMILY, results
 
 SHORT_ROW, WARP_ROW, BLOCK_ROW, COLUMN, STAGED_ROW, THREAD_COLUMN = 2, 3, 4, 5, 7, 9
-ROW_PATHS = {"short_row", "warp_row", "block_row", "staged_row", "tiny_row"}
-PATHS = ROW_PATHS | {"column", "narrow_column", "thread_column"}
+ROW_PATHS = {"short_row", "warp_row", "block_row", "staged_row", "tiny_row", "thread_row"}
+PATHS = ROW_PATHS | {"column", "narrow_column", "thread_column", "batch_column"}
 LOADERS = {"vector", "unaligned", "gather", "nested", "strided"}
 seen_paths, seen_loaders, calls = set(), set(), 0
 
@@ -100,6 +100,20 @@ def thread_columns(dtype):
     for rows, width, offset in itertools.product((3, 4, 8, 21, 128), (5, 48), (0, 1)):
         x = common.random_data(offset + 7 * rows * width, dtype, seed=rows)
         check(x, 1, lambda t, s=(7, rows, width), o=offset: t[o:].view(s))
+
+
+def thread_rows(dtype):
+    """Rows of two and three elements; the last thread has fewer of them, and the tensor ends with the last one."""
+    force()
+    for n, count in itertools.product((2, 3), (5, 256 * common.components(dtype) + 1)):
+        check(common.random_data((count, n), dtype, seed=n), 1)
+
+
+def batch_columns(dtype):
+    """Three columns of one leaf, of some, and of as many as a block takes; the last batch ends with the tensor."""
+    force()
+    for rows, batches in ((16, 1000), (80, 7), (2032, 2)):
+        check(common.random_data((batches, rows, 3), dtype, seed=rows), 1)
 
 
 def narrow_columns(dtype):
@@ -265,6 +279,8 @@ def sums(dtype):
     one_row(dtype)
     columns(dtype)
     thread_columns(dtype)
+    thread_rows(dtype)
+    batch_columns(dtype)
     narrow_columns(dtype)
     layouts(dtype)
     walks(dtype)

@@ -109,7 +109,8 @@ def test_staged_row_geometries(geometry, dtype, offset, gap):
             there = data.cuda()[offset:].view(rows, pitch)[:, :n]
             want = op(x, 1, accumulate=accumulate)
             geometry()
-            assert common.description(there, 1)["path"] == "staged_row"
+            by_threads = n == 3 and offset == gap == 0
+            assert common.description(there, 1)["path"] == ("thread_row" if by_threads else "staged_row")
             for path, groups in ((0, 0), (0, 1), (0, 2), (0, 8), (SHORT_ROW, 0)):
                 geometry(path=path, rows_per_group=groups)
                 got = op(there, 1, accumulate=accumulate).cpu()

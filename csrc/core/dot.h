@@ -128,7 +128,7 @@ template <class Op>
 constexpr bool is_operator_of(const DotProblem& p) {
     return Op::in == p.in && Op::accumulate == p.accumulate;
 }
-inline Ending ending_of(const DotProblem& p) { return {p.n, Form::total, 0}; }
+inline Ending ending_of(const DotProblem& p) { return {Form::total, p.n, 0}; }
 
 // The inputs have the broadcast sizes, of which dim `reduced` is reduced (with size 1, for 0-d inputs, all may be kept:
 // reduced = -1). The output is contiguous over the kept dims.

@@ -80,8 +80,8 @@ enum class Form : uint8_t {
 
 // How an accumulator becomes a result.
 struct Ending {
-    int64_t n = 0;  // elements reduced
     Form form = Form::total;
+    int64_t n = 0;         // elements reduced
     double parameter = 0;  // moments: the correction
 };
 

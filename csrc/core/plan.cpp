@@ -23,8 +23,9 @@ Accumulator accumulator_of(const Problem& p) {
 }
 
 const char* name_of(Path path) {
-    constexpr const char* names[] = {"nothing",       "short_row",  "warp_row", "block_row",    "column",
-                                     "narrow_column", "staged_row", "tiny_row", "thread_column"};
+    constexpr const char* names[] = {"nothing",       "short_row",     "warp_row",   "block_row",
+                                     "column",        "narrow_column", "staged_row", "tiny_row",
+                                     "thread_column", "batch_column",  "thread_row"};
     return names[int(path)];
 }
 const char* name_of(Loader loader) {
@@ -113,6 +114,7 @@ std::string to_json(const Problem& p, const Plan& plan) {
     json.add("tile_rows", plan.tile_rows);
     json.add("threads_across", plan.threads_across);
     json.add("vector_columns", plan.vector_columns);
+    json.add("tile_batches", plan.tile_batches);
     json.add("run_leaves", plan.run_leaves);
     json.add("tile_leaves", plan.tile_leaves);
     json.add("shared_bytes", plan.shared_bytes);

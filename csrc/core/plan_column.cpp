@@ -50,6 +50,28 @@ bool plan_thread_column(Plan& plan, const Problem& p, const DeviceTraits& device
     return true;
 }
 
+// Three columns in batches of few leaves, memory being one run of rows in each.
+bool is_batch_column(const Problem& p, Accumulator acc) {
+    int const element_bytes = dtype_info(p.in).bytes;
+    bool const three = p.kept.last().size == kBatchColumns && p.kept.last().stride == 1;
+    bool const whole = p.reduced.count == 1 && p.reduced.last().stride == kBatchColumns && p.misalignment == 0 &&
+                       p.n * kBatchColumns % components_of(element_bytes) == 0 &&
+                       strides_fit_vectors(p.kept, p.kept.count - 1, element_bytes);
+    bool const few_leaves = leaves_of(Family::column, element_bytes, p.n) <= kColumnThreads;
+    return acc.coverage == Coverage::every && has_batch_columns(element_bytes, p.accumulate) && three && whole &&
+           few_leaves && p.n > 0 && p.kept.count >= 2 && p.kept.count <= kFastAxes;
+}
+
+void plan_batch_column(Plan& plan, const Problem& p) {
+    int64_t const down = next_power_of_two(leaves_of(Family::column, dtype_info(p.in).bytes, p.n)),
+                  batches = p.outputs / kBatchColumns;
+    plan.path = Path::batch_column;
+    int64_t const wanted = std::max(kWarp / down, next_power_of_two(batches));  // whole warps
+    plan.tile_batches = int(std::min<int64_t>(kColumnThreads / down, wanted));
+    plan.threads = int(down * plan.tile_batches);
+    plan.grid_x = ceil_div(batches, plan.tile_batches);
+}
+
 struct ColumnTask {
     int64_t leaves, units;
     int columns;     // of a thread
@@ -226,6 +248,8 @@ bool columns_fit_vectors(const Problem& p, int element_bytes, int columns) {
 
 void plan_column(Plan& plan, const Problem& p, const DeviceTraits& device, Accumulator acc, const Geometry& force) {
     bool const every = acc.coverage == Coverage::every, wide = force.path == 1 + int(Path::column) || !every;
+    bool const forced = force.path > 0 && force.path != 1 + int(Path::batch_column);
+    if (!forced && is_batch_column(p, acc)) return plan_batch_column(plan, p);
     if (!wide && is_walk(p) && plan_thread_column(plan, p, device, force)) return;
     bool const narrow = !wide && is_narrow(p, dtype_info(p.in).bytes);
     if (narrow && plan_narrow_column(plan = Plan{}, p, device, acc, force)) return;

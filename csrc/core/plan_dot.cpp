@@ -107,11 +107,7 @@ void plan_dot_row(Plan& plan, const DotProblem& p, const DeviceTraits& device, A
     plan.chunk_leaves = pick(force.chunk_leaves, std::clamp<int64_t>(share, brief ? 8 : 16, 128));
     plan.chunk_leaves =
         std::min({plan.chunk_leaves, next_power_of_two(std::max<int64_t>(1, leaves)), int64_t(kRowGroups)});
-    for (;; plan.chunk_leaves *= 2) {
-        plan.chunks = std::max<int64_t>(1, ceil_div(leaves, plan.chunk_leaves));
-        bool const fits = plan.chunks <= kMaxFold && plan.chunks * acc.mailbox_bytes() <= kMaxMailboxBytes;
-        if (plan.chunks == 1 || fits) break;
-    }
+    set_chunks(plan, leaves, acc.mailbox_bytes());
     int64_t const most_warps = (p.outputs == 1 ? kMaxThreads : kMaxThreads / 2) / kWarp;
     int64_t const chosen = std::min({next_power_of_two(std::max<int64_t>(1, leaves)), plan.chunk_leaves, most_warps});
     plan.threads = int(std::min<int64_t>(pick(force.threads, chosen * kWarp), kMaxThreads));

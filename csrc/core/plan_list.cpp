@@ -29,10 +29,7 @@ ListPlan make_list_plan(const ListProblem& p, const DeviceTraits& device, const 
     int64_t const share = next_power_of_two(ceil_div(p.leaves, blocks));
     plan.chunk_leaves =
         std::min<int64_t>(pick(force.chunk_leaves, std::clamp<int64_t>(share, brief ? 8 : 16, 256)), kRowGroups);
-    for (;; plan.chunk_leaves *= 2) {
-        plan.chunks = std::max<int64_t>(1, ceil_div(p.leaves, plan.chunk_leaves));
-        if (plan.chunks <= kMaxFold && plan.chunks * entry_bytes <= kMaxMailboxBytes) break;
-    }
+    set_chunks(plan, p.leaves, entry_bytes);
     int64_t const warps = std::min<int64_t>(plan.chunk_leaves, kMaxThreads / kWarp);
     plan.threads = int(std::min<int64_t>(pick(force.threads, warps * kWarp), kMaxThreads));
     if (plan.chunks > 1) plan.mailbox_bytes = plan.chunks * entry_bytes;

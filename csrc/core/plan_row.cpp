@@ -31,15 +31,6 @@ Loader row_loader(const Problem& p, int element_bytes, Accumulator acc) {
     return is_long && !basic && is_walk(p, element_bytes) ? Loader::strided : Loader::gather;
 }
 
-// Doubles the chunk until the chunks of one reduction fit the mailbox and one block can fold them.
-void set_chunks(Plan& plan, int64_t leaves, int64_t bytes_per_chunk) {
-    for (;; plan.chunk_leaves *= 2) {
-        plan.chunks = std::max<int64_t>(1, ceil_div(leaves, plan.chunk_leaves));
-        bool const fits = plan.chunks <= kMaxFold && plan.chunks * bytes_per_chunk <= kMaxMailboxBytes;
-        if (plan.chunks == 1 || fits) return;
-    }
-}
-
 // One load a lane for as few lanes as that takes, or two or four for a whole warp.
 void plan_short_row(Plan& plan, const Problem& p, int element_components, const DeviceTraits& device, Accumulator acc,
                     const Geometry& force) {
@@ -102,30 +93,48 @@ void plan_tiny_row(Plan& plan, int64_t leaves) {
     plan.grid_x = 1;
 }
 
+void plan_thread_row(Plan& plan, const Problem& p, int components, const Geometry& force) {
+    plan.path = Path::thread_row;
+    plan.threads = int(std::min<int64_t>(pick(force.threads, kThreadRowThreads), kThreadRowThreads));
+    plan.grid_x = ceil_div(p.outputs, int64_t(plan.threads) * components);
+}
+
 void plan_warp_row(Plan& plan, const Problem& p, const Geometry& force) {
     plan.path = Path::warp_row;
     plan.threads = int(std::min<int64_t>(pick(force.threads, p.outputs == 1 ? kWarp : 256), kMaxThreads));
     plan.grid_x = ceil_div(p.outputs, plan.threads / kWarp);
 }
 
+// How much of the SMs' time `blocks` equal blocks fill that are all there at once, in percent.
+int64_t filled(int64_t blocks, const DeviceTraits& device) {
+    return 100 * blocks / (ceil_div(blocks, device.sm_count) * device.sm_count);
+}
+
 // Whether a block owns a whole row, so that none join: if the SMs have about as many each. H200, fp32, (200, 65536) 14.4 us, in
 // chunks 15.4; (512, 512, 300) dims 0, 2 73.7 and 75.2; bf16, 256 rows of 40,960 7.4 and 8.7, 128 of 163,840 12.2 and 13.1.
 bool takes_whole_rows(int64_t outputs, const DeviceTraits& device) { return filled(outputs, device) >= 75; }
+
+// Whether little is done with an element: one addition, of integers also more.
+bool is_cheap(const Problem& p, Accumulator acc) {
+    return acc.order_free ||
+           (p.accumulate == Accumulate::native && (acc.coverage == Coverage::every || acc.bytes <= int(sizeof(float))));
+}
 
 // Leaves of a chunk. Integers fold once a block, not once a leaf: one wave of large chunks suits them better. Of the others
 // chunks are small and many: their order keeps the reads of all SMs close together in memory, and none of them ends late.
 // Operators that do more with a leaf have larger ones. H200, fp32: 2^21 elements in chunks of 32 leaves 5.1 us, of 16 5.4; 2^24 of
 // 32 18.3, of 64 and 128 18.5; bf16, 2^28 of 128 121.4, of 256 122.4, but its 2-norm of 128 123.4 and of
 // 256 122.8. Rows of two axes, fp32, (256, 64, 56, 56) of 64 49.8, of 256 50.8.
-int64_t chunk_share(int64_t leaves, int64_t outputs, bool brief, const DeviceTraits& device, Accumulator acc) {
+int64_t chunk_share(const Problem& p, int64_t leaves, bool brief, const DeviceTraits& device, Accumulator acc) {
     if (leaves <= kWarp) return kWarp;
     auto const share = [&](int64_t per_sm) {
-        return next_power_of_two(ceil_div(leaves * outputs, per_sm * device.sm_count));
+        return next_power_of_two(ceil_div(leaves * p.outputs, per_sm * device.sm_count));
     };
     if (brief) return std::clamp<int64_t>(share(1), 8, 4096);
     if (acc.order_free) return std::clamp<int64_t>(share(kBlocksPerSm), 16, 4096);
-    if (takes_whole_rows(outputs, device)) return next_power_of_two(leaves);
-    return std::clamp<int64_t>(share(acc.coverage == Coverage::every ? 16 : 8), 32, 256);
+    if (takes_whole_rows(p.outputs, device)) return next_power_of_two(leaves);
+    if (is_cheap(p, acc)) return std::clamp<int64_t>(share(16), 32, 256);
+    return std::clamp<int64_t>(share(2 * kBlocksPerSm), 16, 256);
 }
 
 // Warps of the largest block. Half-sized blocks overlap better with each other; long rows of few sums have too few of them to care.
@@ -137,8 +146,7 @@ int64_t most_warps(const Plan& plan, const Problem& p, bool brief, const DeviceT
     if (brief || (p.in == DType::float16 && blocks > device.sm_count)) return all / 2;
     if (plan.chunks == 1) return blocks <= device.sm_count ? all : all / 2;
     if (acc.pivoted) return all / 4;
-    bool const sums = acc.coverage == Coverage::every || acc.order_free;
-    return sums && (p.outputs == 1 || plan.chunk_leaves > 64) ? all : all / 2;
+    return plan.chunk_leaves > 64 || (is_cheap(p, acc) && p.outputs == 1) ? all : all / 2;
 }
 
 // Two leaves a warp, in flight together. A leaf in which the row ends, or begins beside a boundary, takes a warp long: others in
@@ -161,7 +169,7 @@ void plan_block_row(Plan& plan, const Problem& p, int64_t leaves, bool whole, co
     // A row of a few MB is done soonest by small blocks, one an SM: fewer join.
     bool const brief = p.outputs == 1 && leaves <= 16 * int64_t(device.sm_count);
     plan.path = Path::block_row;
-    plan.chunk_leaves = pick(force.chunk_leaves, chunk_share(leaves, p.outputs, brief, device, acc));
+    plan.chunk_leaves = pick(force.chunk_leaves, chunk_share(p, leaves, brief, device, acc));
     plan.chunk_leaves = std::min(plan.chunk_leaves, next_power_of_two(leaves));
     set_chunks(plan, leaves, acc.mailbox_bytes());
     int64_t const most = most_warps(plan, p, brief, device, acc);
@@ -197,6 +205,8 @@ void plan_row(Plan& plan, const Problem& p, const DeviceTraits& device, Accumula
     bool const flat = plan.loader == Loader::unaligned || (plan.loader == Loader::vector && !whole);
     bool const staged_leaf = every && flat && leaves <= 1 && p.n > short_limit && is_one_run(p, element_bytes);
     bool const tiny = every && whole && p.outputs == 1 && p.n > 0 && leaves <= kTinyLeaves;
+    bool const by_thread = every && (p.n == 2 || p.n == 3) && p.kept.count == 1 && p.kept.last().stride == p.n &&
+                           p.reduced.last().stride == 1 && p.misalignment == 0;
     // A tile takes longer than a row does, so it pays where a warp a row would be more than one wave of warps.
     Path path = tiny                               ? Path::tiny_row
                 : is_short                         ? Path::short_row
@@ -211,6 +221,8 @@ void plan_row(Plan& plan, const Problem& p, const DeviceTraits& device, Accumula
                              (forced == Path::tiny_row && tiny);
         if (allowed && is_built(acc.coverage, forced, plan.loader)) path = forced;
     }
+    if (by_thread && (force.path == 0 || forced == Path::thread_row))
+        return plan_thread_row(plan, p, components_of(element_bytes), force);
     if (path == Path::tiny_row) return plan_tiny_row(plan, leaves);
     if (path == Path::staged_row) return plan_staged_leaf(plan, p, element_bytes, device, acc, force);
     // Through shared memory, unless short_row is wanted.

@@ -24,11 +24,17 @@ struct Accumulator {
 };
 
 inline int64_t pick(int forced, int64_t chosen) { return forced > 0 ? forced : chosen; }
-// How much of the SMs' time `blocks` equal blocks fill that are all there at once, in percent.
-inline int64_t filled(int64_t blocks, const DeviceTraits& device) {
-    return 100 * blocks / (ceil_div(blocks, device.sm_count) * device.sm_count);
-}
 inline int64_t previous_power_of_two(int64_t n) { return next_power_of_two(n + 1) / 2; }
+
+// Doubles the chunk until the chunks of one row fit the mailbox and one block can fold them.
+template <class AnyPlan>
+void set_chunks(AnyPlan& plan, int64_t leaves, int64_t bytes_per_chunk) {
+    for (;; plan.chunk_leaves *= 2) {
+        plan.chunks = std::max<int64_t>(1, ceil_div(leaves, plan.chunk_leaves));
+        bool const fits = plan.chunks <= kMaxFold && plan.chunks * bytes_per_chunk <= kMaxMailboxBytes;
+        if (plan.chunks == 1 || fits) return;
+    }
+}
 
 void plan_row(Plan& plan, const Problem& p, const DeviceTraits& device, Accumulator acc, const Geometry& force);
 void plan_column(Plan& plan, const Problem& p, const DeviceTraits& device, Accumulator acc, const Geometry& force);

@@ -43,7 +43,7 @@ struct Problem {
 };
 
 // How the accumulators of a problem become results.
-inline Ending ending_of(const Problem& p) { return {p.n, p.form, p.parameter}; }
+inline Ending ending_of(const Problem& p) { return {p.form, p.n, p.parameter}; }
 
 // `reduce[d]` says whether dim d is reduced. The output is contiguous over the kept dims in their order.
 Problem make_problem(const int64_t* sizes, const int64_t* strides, const bool* reduce, int dims, OpKey key, DType out,

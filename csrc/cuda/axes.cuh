@@ -27,8 +27,9 @@ template <int N>
 struct AxisMap {
     int count;
     bool narrow;  // every index is below 2^31
-    int64_t size[N], stride[N], out_stride[N];
+    int64_t stride[N];
     Divisor divisor[N];
+    int64_t size[N], out_stride[N];
 
     static AxisMap of(const AxisList& axes, int count) {
         AxisMap map{};
@@ -44,6 +45,13 @@ struct AxisMap {
         if (map.narrow && elements > 0)
             for (int d = 0; d < count; ++d) map.divisor[d] = Divisor::of(map.size[d]);
         return map;
+    }
+
+    // Of units of V columns, the last axis.
+    static AxisMap of_units(AxisList axes, int V) {
+        Axis& columns = axes.last();
+        columns = {columns.size / V, columns.stride * V, columns.out_stride * V};
+        return of(axes, axes.count);
     }
 
     // Out of line: with the divisions inline, every kernel would be mostly this.

@@ -15,7 +15,8 @@ namespace gpureduce::cuda {
 // The values of at most kRowGroups leaves into value, by index; of integers, any number of leaves into one value a warp.
 // Returns how many values there are.
 template <class Op, class Reader>
-__device__ __forceinline__ int leaf_values(const Reader& row, int64_t first, int leaves, typename Op::acc* value) {
+__device__ __forceinline__ int leaf_values(const Reader& row, typename Reader::Leaves first, int leaves,
+                                           typename Op::acc* value) {
     using A = typename Op::acc;
     int const warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp, warps = blockDim.x / kWarp;
     if constexpr (Op::order_free) {
@@ -32,34 +33,39 @@ __device__ __forceinline__ int leaf_values(const Reader& row, int64_t first, int
     }
 }
 
+// The total of a binary counter over `count` values.
+template <class Op>
+__device__ __forceinline__ typename Op::acc counted(const typename Op::acc* level, int count) {
+    auto total = Op::identity();
+    for (int d = 0; count >> d; ++d)
+        if ((count >> d) & 1) total = Op::combine(level[d], total);
+    return total;
+}
+
 // All leaves of a chunk. Valid in thread 0. Only chunks of enormous rows have more than kRowGroups: the binary counter over
 // the values of so many each is in shared memory.
 template <class Op, class Reader>
-__device__ __forceinline__ typename Op::acc fold_chunk(const Reader& row, int64_t first, int leaves,
+__device__ __forceinline__ typename Op::acc fold_chunk(const Reader& row, typename Reader::Leaves first, int leaves,
                                                        typename Op::acc* value, typename Op::acc* scratch) {
     using A = typename Op::acc;
     __shared__ A level[kRowLevels];
-    for (int pass = 0;; ++pass) {
-        int const rest = leaves - pass * kRowGroups;
-        int const values = leaf_values<Op>(row, first + int64_t(pass) * kRowGroups,
-                                           Op::order_free ? rest : min(rest, kRowGroups), value);
+    A total = Op::identity();
+#pragma unroll 1
+    for (int pass = 0;; ++pass, first += kRowGroups, leaves -= kRowGroups) {
+        int const values = leaf_values<Op>(row, first, Op::order_free ? leaves : min(leaves, kRowGroups), value);
         __syncthreads();
-        A total = fold_block<Op>(ArrayValues<A>{value, values, Op::identity()}, values, scratch);
-        if (Op::order_free || leaves <= kRowGroups) return total;
+        total = fold_block<Op>(ArrayValues<A>{value, values, Op::identity()}, values, scratch);
+        if (Op::order_free || (pass == 0 && leaves <= kRowGroups)) return total;
+        bool const last = leaves <= kRowGroups;
         if (threadIdx.x == 0) {
             int d = 0;
             for (; (pass >> d) & 1; ++d) total = Op::combine(level[d], total);
             level[d] = total;
+            if (last) total = counted<Op>(level, pass + 1);
         }
-        if (rest <= kRowGroups) break;
+        if (last) return total;
         __syncthreads();  // before value is written again
     }
-    A total = Op::identity();
-    int const passes = (leaves + kRowGroups - 1) / kRowGroups;
-    if (threadIdx.x == 0)
-        for (int d = 0; passes >> d; ++d)
-            if ((passes >> d) & 1) total = Op::combine(level[d], total);
-    return total;
 }
 
 // Out of line, so that the blocks that only send have the registers of the leaves alone, and once for all loaders.
@@ -77,9 +83,12 @@ __global__ void __launch_bounds__(kMaxThreads, min_blocks<Op>)
     __shared__ A scratch[kWarp];
 
     int64_t const row = args.first_row + blockIdx.y;
-    int64_t const first = int64_t(blockIdx.x) * args.chunk_leaves;
-    int const leaves = int(min(int64_t(args.chunk_leaves), args.leaves - first));
-    A total = fold_chunk<Op>(RowReader<E, L>(args, row), first, leaves, value, scratch);
+    using Reader = RowReader<E, L>;
+    using Leaves = typename Reader::Leaves;
+    Reader const reader(args, row);
+    Leaves const first = Leaves(blockIdx.x) * args.chunk_leaves;
+    int const leaves = int(min(Leaves(args.chunk_leaves), reader.leaves() - first));
+    A total = fold_chunk<Op>(reader, first, leaves, value, scratch);
 
     if (args.chunks > 1) {
         Letter* const boxes = args.mailbox + int64_t(blockIdx.y) * args.chunks * letters<A>;

@@ -36,27 +36,25 @@ struct ColumnShare {
     }
 };
 
-// Where the columns of a unit are.
-template <int V>
-struct Place {
-    int64_t batch, column;
+// The rows that a run from `row` on has.
+template <class Args>
+__device__ __forceinline__ int rows_of_run(const Args& args, int64_t row) {
+    int64_t const left = args.n - row;
+    int const most = args.run_leaves * kColumnLeafRows;
+    return left >= most ? most : int(max(left, int64_t(0)));
+}
 
-    template <class Args>
-    __device__ __forceinline__ Place(const Args& args, int64_t unit) {
-        batch = args.units == args.units_per_batch ? 0
-                : args.units < (int64_t(1) << 31)  ? args.by_batch.divide(uint32_t(unit))
-                                                   : unit / args.units_per_batch;
-        column = (unit - batch * args.units_per_batch) * V;
-    }
-    template <class Args>
-    __device__ __forceinline__ int64_t in(const Args& args) const {
-        return args.batch.at(batch).in + column * args.column_stride;
-    }
-    template <class Args>
-    __device__ __forceinline__ int64_t out(const Args& args) const {
-        return args.batch.at(batch).out + column * args.column_out_stride;
-    }
-};
+// The first row of a thread.
+template <class Args>
+__device__ __forceinline__ int64_t start_row(const Args& args, int y) {
+    return (int64_t(int(blockIdx.y)) * args.chunk_leaves + y * args.run_leaves) * kColumnLeafRows;
+}
+
+// From the run of one round to that of the next.
+template <class Args>
+__device__ __forceinline__ int64_t round_rows(const Args& args, const ColumnShare& share) {
+    return int64_t(share.down * args.run_leaves) * kColumnLeafRows;
+}
 
 // One round: the run of this thread from `row` on. The loop over whole groups has no call in it, so that nothing needs to be
 // kept in memory across one.
@@ -65,7 +63,7 @@ __device__ __forceinline__ Values<Op, V> reduce_run(const ColumnReader<Op, V, R>
                                                     SharedCounter<Op, V> counter) {
     using Reader = ColumnReader<Op, V, R>;
     auto const& args = reader.args;
-    int const rows = int(max(int64_t(0), min(args.n - row, int64_t(args.run_leaves) * kColumnLeafRows)));
+    int const rows = rows_of_run(args, row);
     int const whole = rows / Reader::kRows;
     bool const rest = rows % Reader::kRows != 0;
     if constexpr (Op::order_free) {
@@ -89,16 +87,15 @@ __device__ __forceinline__ Values<Op, V> reduce_run(const ColumnReader<Op, V, R>
 template <class Op, int V, Rows R>
 __device__ __forceinline__ Values<Op, V> reduce_chunk(const ColumnArgs<R>& args, int levels, Values<Op, V>* shared) {
     ColumnShare const share(args);
-    const char* const in = static_cast<const char*>(args.in);
-    ColumnReader<Op, V, R> const reader{
-        args, in + Place<V>(args, share.unit).in(args) * int64_t(sizeof(typename Op::element))};
+    using E = typename Op::element;
+    auto const* const in = static_cast<const E*>(args.in) + args.places.at(share.unit).in;
+    ColumnReader<Op, V, R> const reader{args, reinterpret_cast<const char*>(in)};
     SharedCounter<Op, V> const counter{shared + threadIdx.x, int(blockDim.x)};
     int const across = 1 << args.across_log2;
     SharedCounter<Op, V> const rounds{shared + levels * int(blockDim.x) + (int(threadIdx.x) & (across - 1)), across};
-    int64_t const run_rows = int64_t(args.run_leaves) * kColumnLeafRows;
-    int64_t row = blockIdx.y * args.chunk_leaves * kColumnLeafRows + share.y * run_rows;
+    int64_t row = start_row(args, share.y);
 #pragma unroll 1
-    for (int round = 0;; row += share.down * run_rows) {
+    for (int round = 0;; row += round_rows(args, share)) {
         auto node = reduce_run<Op, V>(reader, row, counter);
         node = fold_down<Op, V>(node, args.across_log2, shared);
         if (args.rounds == 1) return node;
@@ -111,10 +108,10 @@ __device__ __forceinline__ Values<Op, V> reduce_chunk(const ColumnArgs<R>& args,
     }
 }
 
-// The block whose tile is complete stores its columns one by one. The fold has used the memory, of which the first warp still
-// reads what is not its own; the first `across` values are.
-template <class Op, int V, Rows R>
-__device__ __forceinline__ void join_tile(const ColumnArgs<R>& args, const Values<Op, V>& node, Values<Op, V>* shared) {
+// The end of a block, if others have the same tile: the one whose tile is complete stores its columns one by one. The fold has used
+// the memory, of which the first warp still reads what is not its own; the first `across` values are.
+template <class Op, int V, class Args>
+__device__ __forceinline__ void join_tile(const Args& args, const Values<Op, V>& node, Values<Op, V>* shared) {
     using A = typename Op::acc;
     A* const value = reinterpret_cast<A*>(shared);
     int const across = 1 << args.across_log2, x = threadIdx.x;
@@ -126,11 +123,26 @@ __device__ __forceinline__ void join_tile(const ColumnArgs<R>& args, const Value
 #pragma unroll
         for (int v = 0; v < V; ++v) join.give(blockIdx.y, x * V + v, node.of[v]);
     auto* const scratch = reinterpret_cast<Values<Op, 1>*>(value + across * V);
-    if (!join.run(blockIdx.y, int(args.chunks), value, scratch)) return;
+    if (!join.run(blockIdx.y, args.chunks, value, scratch)) return;
     for (int i = threadIdx.x; i < columns; i += blockDim.x) {
-        int64_t const out = Place<V>(args, first_unit + i / V).out(args) + i % V * args.column_out_stride;
+        int64_t const out = args.places.at(first_unit + i / V).out + i % V * args.column_out_stride;
         store_result<Op>(args.results, out, value[i]);
     }
+}
+
+// What a launch with a unit of V columns has of either kind.
+template <class Args, class Axes, class Buffers>
+void set_tiles(Args& args, const Plan& plan, int64_t n, int64_t outputs, const Axes& kept, int V, const Buffers& b) {
+    args.mailbox = static_cast<Letter*>(b.mailbox);
+    args.n = n;
+    args.chunk_leaves = int(plan.chunks > 1 ? plan.chunk_leaves : 0);
+    args.chunks = int(plan.chunks);
+    args.run_leaves = plan.run_leaves;
+    args.rounds = int(plan.chunk_leaves / (int64_t(plan.run_leaves) * (plan.threads / plan.threads_across)));
+    args.units = outputs / V;
+    args.across_log2 = ceil_log2(plan.threads_across);
+    args.column_out_stride = kept.last().out_stride;
+    args.places = decltype(args.places)::of_units(kept, V);
 }
 
 template <class Op, int V, Rows R>
@@ -141,35 +153,22 @@ __global__ void __launch_bounds__(kColumnThreads, min_column_blocks<Op, V>)
     auto const node = reduce_chunk<Op, V>(args, levels, shared);
     if (args.chunks > 1) return join_tile<Op, V>(args, node, shared);
     ColumnShare const share(args);
-    if (share.y == 0 && share.exists) store_columns<Op, V>(args, Place<V>(args, share.unit).out(args), node);
+    if (share.y == 0 && share.exists) store_columns<Op, V>(args, args.places.at(share.unit).out, node);
 }
 
 template <class Op, int V, Rows R>
 void launch_columns(const Problem& p, const Plan& plan, const Buffers& b) {
     ColumnArgs<R> args{};
+    set_tiles(args, plan, p.n, p.outputs, p.kept, V, b);
     int64_t const bytes = sizeof(typename Op::element);
-    Axis const columns = p.kept.last(), rows = p.reduced.last();
-    int const down = plan.threads / plan.threads_across;
+    Axis const rows = p.reduced.last();
     args.in = b.in;
-    args.mailbox = static_cast<Letter*>(b.mailbox);
-    args.n = p.n;
     args.row_step = rows.stride * bytes;
     if (R == Rows::two_axes) {
-        args.run_gap = (p.reduced.axis[0].stride - rows.size * rows.stride) * bytes;
+        if (p.reduced.count == 2) args.run_gap = (p.reduced.axis[0].stride - rows.size * rows.stride) * bytes;
         args.by_run = Divisor::of(rows.size);
     }
-    args.chunk_leaves = plan.chunk_leaves;
-    args.chunks = plan.chunks;
-    args.run_leaves = plan.run_leaves;
-    args.rounds = int(plan.chunk_leaves / (int64_t(plan.run_leaves) * down));
-    args.units_per_batch = ceil_div(columns.size, V);
-    args.units = args.units_per_batch * (p.outputs / columns.size);
-    args.by_batch = Divisor::of(args.units_per_batch);
-    args.column_stride = columns.stride;
-    args.column_out_stride = columns.out_stride;
-    args.across_log2 = ceil_log2(plan.threads_across);
     args.results = results_of(p, b);
-    args.batch = decltype(args.batch)::of(p.kept, p.kept.count - 1);
     if (R == Rows::scattered) args.rows = decltype(args.rows)::of(p.reduced, p.reduced.count);
     dim3 const grid(unsigned(plan.grid_x), unsigned(plan.grid_y));
     column_kernel<Op, V, R><<<grid, plan.threads, size_t(plan.shared_bytes), b.stream>>>(args, plan.counter_levels);
@@ -177,7 +176,9 @@ void launch_columns(const Problem& p, const Plan& plan, const Buffers& b) {
 
 template <class Ops>
 cudaError_t launch_column(const Problem& problem, const Plan& plan, const Buffers& buffers) {
-    bool const one = problem.reduced.count == 1, two = problem.reduced.count == 2 && problem.n < (int64_t(1) << 31);
+    Axis const rows = problem.reduced.last();
+    bool const one = problem.reduced.count == 1, walk = problem.reduced.count <= 2 && problem.n < (int64_t(1) << 31);
+    bool const near = one && walk && share_lines(rows.stride * dtype_info(problem.in).bytes);
     return dispatch<Ops>(problem, [&](auto op) {
         using Op = decltype(op);
         auto const with = [&](auto columns, auto rows) {
@@ -190,15 +191,14 @@ cudaError_t launch_column(const Problem& problem, const Plan& plan, const Buffer
         std::integral_constant<Rows, Rows::scattered> constexpr scattered{};
         if (plan.loader == Loader::vector) {
             if constexpr (Op::coverage != Coverage::basic)
-                if (!one) return with(vectors, two_axes);
+                if (!one || near) return with(vectors, two_axes);
             return with(vectors, one_axis);
         }
         bool const few = problem.kept.count <= column_axes<Rows::two_axes>;
-        if constexpr (Op::coverage != Coverage::basic) {
-            if (one && few) return with(single, one_axis);
-        }
         if constexpr (Op::coverage == Coverage::every)
-            if (two && few) return with(single, two_axes);
+            if (few && (near || (walk && !one))) return with(single, two_axes);
+        if constexpr (Op::coverage != Coverage::basic)
+            if (few && one) return with(single, one_axis);
         with(single, scattered);
     });
 }

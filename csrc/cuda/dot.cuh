@@ -34,6 +34,13 @@ struct PairMap {
         return map;
     }
 
+    static PairMap of_units(PairAxes axes, int V) {
+        PairAxis& columns = axes.axis[axes.count - 1];
+        columns.size /= V;
+        for (int64_t* stride : {&columns.stride[0], &columns.stride[1], &columns.out_stride}) *stride *= V;
+        return of(axes, axes.count);
+    }
+
     // Out of line, as AxisMap's.
     __device__ __noinline__ PairOffset locate(int64_t index) const {
         PairOffset offset{0, 0, 0};
@@ -129,8 +136,8 @@ __device__ __forceinline__ typename Op::acc dot_packs(const typename Op::element
 #pragma unroll
     for (int k = 0; k < kLoads; ++k) {
         mine[k] = first + k * kStep < count;
-        a[k] = load_vector_if(mine[k], x + first + k * kStep);
-        b[k] = load_vector_if(mine[k], y + first + k * kStep);
+        a[k] = load_cached_vector_if(mine[k], x + first + k * kStep);
+        b[k] = load_cached_vector_if(mine[k], y + first + k * kStep);
     }
     Spread<Op> sum;
 #pragma unroll
@@ -156,8 +163,8 @@ __device__ __forceinline__ typename Op::acc dot_whole_leaf(const typename Op::el
     uint4 a[kLoads], b[kLoads];
 #pragma unroll
     for (int k = 0; k < kLoads; ++k) {
-        a[k] = load_vector(x + first + k * kStep);
-        b[k] = load_vector(y + first + k * kStep);
+        a[k] = load_cached_vector(x + first + k * kStep);
+        b[k] = load_cached_vector(y + first + k * kStep);
     }
     Spread<Op> sum;
 #pragma unroll

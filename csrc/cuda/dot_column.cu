@@ -14,22 +14,19 @@ namespace {
 struct DotColumnArgs {
     const void* x;
     const void* y;
-    Letter* mailbox;
-    int64_t n;
-    int64_t step_x, step_y;      // from row to row, elements
-    int64_t column_x, column_y;  // from column to column, elements
-    int64_t chunk_leaves, chunks;
+    int64_t units, n;
+    int64_t step_x, step_y;  // from row to row, elements
+    int across_log2, chunk_leaves;
     int run_leaves, rounds;  // a chunk is `rounds` times run_leaves leaves of every thread down
-    int64_t units, units_per_batch;
-    Divisor by_batch;
-    int64_t column_out_stride;
-    int across_log2;
+    Letter* mailbox;
+    int chunks;
     bool conjugate;
+    int64_t column_out_stride;
     Results results;
 };
 template <int V>
-struct DotColumnBatch : DotColumnArgs {
-    PairMap<pair_axes<(V > 1)>> batch;
+struct DotTiles : DotColumnArgs {
+    PairMap<pair_axes<(V > 1)>> places;  // of units
 };
 
 // With Splat, y is the same along the columns of a unit.
@@ -120,7 +117,7 @@ __device__ __forceinline__ Values<Op, V> dot_run(const DotColumns<Op, V, Splat>&
                                                  SharedCounter<Op, V> counter) {
     constexpr int kRows = DotColumns<Op, V, Splat>::kRows;
     auto const& args = columns.args;
-    int const rows = int(max(int64_t(0), min(args.n - row, int64_t(args.run_leaves) * kColumnLeafRows)));
+    int const rows = rows_of_run(args, row);
     int const whole = rows / kRows;
     bool const rest = rows % kRows != 0;
 #pragma unroll 1
@@ -131,25 +128,21 @@ __device__ __forceinline__ Values<Op, V> dot_run(const DotColumns<Op, V, Splat>&
 
 template <class Op, int V, bool Splat>
 __global__ void __launch_bounds__(kColumnThreads, min_column_blocks<Op, V>)
-    dot_column_kernel(const __grid_constant__ DotColumnBatch<V> args, int levels) {
+    dot_column_kernel(const __grid_constant__ DotTiles<V> args, int levels) {
     using E = typename Op::element;
-    using A = typename Op::acc;
     extern __shared__ __align__(16) unsigned char shared_bytes[];
     auto* const shared = reinterpret_cast<Values<Op, V>*>(shared_bytes);
     int const across = 1 << args.across_log2, x = int(threadIdx.x) & (across - 1);
     ColumnShare const share(args);
-    Place<V> const place(args, share.unit);
-    PairOffset const offset = args.batch.at(place.batch);
-    DotColumns<Op, V, Splat> const columns{args,
-                                           static_cast<const E*>(args.x) + offset.x + place.column * args.column_x,
-                                           static_cast<const E*>(args.y) + offset.y + place.column * args.column_y};
+    PairOffset const place = args.places.at(share.unit);
+    DotColumns<Op, V, Splat> const columns{args, static_cast<const E*>(args.x) + place.x,
+                                           static_cast<const E*>(args.y) + place.y};
     SharedCounter<Op, V> const counter{shared + threadIdx.x, int(blockDim.x)};
     SharedCounter<Op, V> const rounds{shared + levels * int(blockDim.x) + x, across};
-    int64_t const run_rows = int64_t(args.run_leaves) * kColumnLeafRows;
-    int64_t row = blockIdx.y * args.chunk_leaves * kColumnLeafRows + share.y * run_rows;
+    int64_t row = start_row(args, share.y);
     auto node = no_values<Op, V>();
 #pragma unroll 1
-    for (int round = 0; round < args.rounds; ++round, row += share.down * run_rows) {
+    for (int round = 0; round < args.rounds; ++round, row += round_rows(args, share)) {
         if (round > 0) __syncthreads();
         node = dot_run<Op, V, Splat>(columns, row, counter);
         node = fold_down<Op, V>(node, args.across_log2, shared);
@@ -158,53 +151,20 @@ __global__ void __launch_bounds__(kColumnThreads, min_column_blocks<Op, V>)
             if (round + 1 == args.rounds) node = rounds.total(args.rounds);
         }
     }
-    if (args.chunks == 1) {
-        int64_t const out = offset.out + place.column * args.column_out_stride;
-        if (share.y == 0 && share.exists) store_columns<Op, V>(args, out, node);
-        return;
-    }
-    A* const value = reinterpret_cast<A*>(shared);
-    int64_t const first_unit = int64_t(blockIdx.x) * across;
-    int const count = int(min(int64_t(across), args.units - first_unit)) * V;
-    int const columns_log2 = min(args.across_log2 + ceil_log2(V), 31 - __clz(int(blockDim.x)));
-    Join<Op> join{args.mailbox + first_unit * V * letters<A>, args.units * V, count, columns_log2};
-    if (share.y == 0 && x * V < count)
-#pragma unroll
-        for (int v = 0; v < V; ++v) join.give(blockIdx.y, x * V + v, node.of[v]);
-    auto* const scratch = reinterpret_cast<Values<Op, 1>*>(value + across * V);
-    if (!join.run(blockIdx.y, int(args.chunks), value, scratch)) return;
-    for (int i = threadIdx.x; i < count; i += blockDim.x) {
-        Place<V> const at(args, first_unit + i / V);
-        int64_t const out = args.batch.at(at.batch).out + (at.column + i % V) * args.column_out_stride;
-        store_result<Op>(args.results, out, value[i]);
-    }
+    if (args.chunks > 1) return join_tile<Op, V>(args, node, shared);
+    if (share.y == 0 && share.exists) store_columns<Op, V>(args, place.out, node);
 }
 
 template <class Op, int V, bool Splat = false>
 void launch(const DotProblem& p, const Plan& plan, const DotBuffers& b) {
-    DotColumnBatch<V> args{};
-    PairAxis const columns = p.kept.last();
-    int const down = plan.threads / plan.threads_across;
+    DotTiles<V> args{};
+    set_tiles(args, plan, p.n, p.outputs, p.kept, V, b);
     args.x = b.x;
     args.y = b.y;
-    args.mailbox = static_cast<Letter*>(b.mailbox);
-    args.n = p.n;
     args.step_x = p.step[0];
     args.step_y = p.step[1];
-    args.column_x = columns.stride[0];
-    args.column_y = columns.stride[1];
-    args.chunk_leaves = plan.chunk_leaves;
-    args.chunks = plan.chunks;
-    args.run_leaves = plan.run_leaves;
-    args.rounds = int(plan.chunk_leaves / (int64_t(plan.run_leaves) * down));
-    args.units_per_batch = ceil_div(columns.size, V);
-    args.units = args.units_per_batch * (p.outputs / columns.size);
-    args.by_batch = Divisor::of(args.units_per_batch);
-    args.column_out_stride = columns.out_stride;
-    args.across_log2 = ceil_log2(plan.threads_across);
     args.conjugate = p.conjugate;
     args.results = {b.out, nullptr, p.in, p.in, ending_of(p)};
-    args.batch = decltype(args.batch)::of(p.kept, p.kept.count - 1);
     dim3 const grid(unsigned(plan.grid_x), unsigned(plan.grid_y));
     dot_column_kernel<Op, V, Splat>
         <<<grid, plan.threads, size_t(plan.shared_bytes), b.stream>>>(args, plan.counter_levels);

@@ -7,11 +7,13 @@ namespace gpureduce::cuda {
 
 cudaError_t run_short_row(const Problem& problem, const Plan& plan, const Buffers& buffers);
 cudaError_t run_tiny_row(const Problem& problem, const Plan& plan, const Buffers& buffers);
+cudaError_t run_thread_row(const Problem& problem, const Plan& plan, const Buffers& buffers);
 cudaError_t run_staged_row(const Problem& problem, const Plan& plan, const Buffers& buffers);
 cudaError_t run_warp_row(const Problem& problem, const Plan& plan, const Buffers& buffers);
 cudaError_t run_block_row(const Problem& problem, const Plan& plan, const Buffers& buffers);
 cudaError_t run_narrow_column(const Problem& problem, const Plan& plan, const Buffers& buffers);
 cudaError_t run_thread_column(const Problem& problem, const Plan& plan, const Buffers& buffers);
+cudaError_t run_batch_column(const Problem& problem, const Plan& plan, const Buffers& buffers);
 cudaError_t run_column(const Problem& problem, const Plan& plan, const Buffers& buffers);
 
 cudaError_t run_dot_short_row(const DotProblem& problem, const Plan& plan, const DotBuffers& buffers);

@@ -79,8 +79,6 @@ RowArgs<L> row_args(const Problem& p, const Plan& plan, const Buffers& b) {
     args.mailbox = static_cast<unsigned long long*>(b.mailbox);
     args.outputs = p.outputs;
     args.n = p.n;
-    args.leaves = leaves_of(Family::row, dtype_info(p.in).bytes, p.n);
-    args.full_leaves = p.n / row_leaf_elements(dtype_info(p.in).bytes);
     args.chunk_leaves = int(plan.chunk_leaves);
     args.chunks = int(plan.chunks);
     if (L == Loader::gather) args.grouped = is_grouped(p);

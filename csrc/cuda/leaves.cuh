@@ -19,15 +19,17 @@ __device__ __forceinline__ void keep_together(const Read& last) {
 // registers; who takes which leaf, and when, is free. WithLast: a single plain leaf and one in which the row ends go
 // together. It pays in warps that have one row each; the registers and instructions for it made those of block_row.cu slower.
 template <class Op, bool WithLast, class Reader, class Take>
-__device__ __forceinline__ void for_each_leaf(const Reader& row, int64_t first, int leaves, int worker, int workers,
-                                              Take take) {
+__device__ __forceinline__ void for_each_leaf(const Reader& row, typename Reader::Leaves first, int leaves, int worker,
+                                              int workers, Take take) {
     using A = typename Op::acc;
     // Wide sums that are shifted take the registers of a second leaf.
     constexpr bool kWide = Reader::loader == Loader::unaligned && sizeof(Spread<InLeaf<Op>>) > 32 && !Op::order_free;
     constexpr int kInFlight = kWide || (Op::pivoted && sizeof(typename Op::element) == 2) ? 1 : Reader::kInFlight;
-    LeafRange const plain = row.plain_leaves();
-    int const begin = int(max(int64_t(0), min(int64_t(leaves), plain.first - first)));
-    int const end = int(max(int64_t(begin), min(int64_t(leaves), plain.last - first)));
+    using Leaves = typename Reader::Leaves;
+    auto const plain = row.plain_leaves();
+    constexpr bool kPlainFromStart = Reader::loader != Loader::unaligned;
+    int const begin = kPlainFromStart ? 0 : int(max(Leaves(0), min(Leaves(leaves), plain.first - first)));
+    int const end = max(begin, int(min(Leaves(leaves), plain.last - first)));
     auto const tile = row.from_leaf(first);
     A all = Op::identity();
     auto const reduced = [](const auto& read) {
@@ -43,7 +45,7 @@ __device__ __forceinline__ void for_each_leaf(const Reader& row, int64_t first, 
         if constexpr (Op::pivoted)
             take(i, sum);
         else if constexpr (Op::indexed)
-            all = Op::combine(all, Op::at(sum, (first + i) * Reader::kLeaf + Reader::lane_first()));
+            all = Op::combine(all, Op::at(sum, int64_t(first + i) * Reader::kLeaf + Reader::lane_first()));
         else if constexpr (Op::order_free)
             all = Op::combine(all, widen<Op>(sum));
         else
@@ -91,8 +93,9 @@ __device__ __forceinline__ void for_each_leaf(const Reader& row, int64_t first, 
 // the nodes. Valid in lane 0.
 static_assert(kMaxGroup == kWarp * kWarp, "one value a lane, twice");
 template <class Op, class Reader>
-__device__ __forceinline__ typename Op::acc fold_all_leaves(const Reader& row, int leaves) {
+__device__ __forceinline__ typename Op::acc fold_all_leaves(const Reader& row) {
     using A = typename Op::acc;
+    int const leaves = int(row.leaves());
     int const lane = threadIdx.x % kWarp;
     A node = Op::identity(), mine = Op::identity();
     if constexpr (Op::order_free) {

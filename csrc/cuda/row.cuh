@@ -24,23 +24,29 @@ struct Walk {
 template <Loader L>
 inline constexpr bool walks = L == Loader::nested || L == Loader::strided;
 
+// Leaves of a row are counted in 32 bits where it is shorter than 2^31 elements or lies in memory without gaps.
+template <Loader L>
+using LeafCount = std::conditional_t<L == Loader::gather, int64_t, int>;
+
+// In the order of their use: constants come to an SM in lines of 64 bytes, and whoever needs the first of one waits. The results are
+// needed last, by one thread, so they are in a line that was needed before.
 template <Loader L>
 struct RowArgs {
     const void* in;
-    const void* in_end;  // vector, unaligned: one past the last byte that the strides reach
-    unsigned long long* mailbox;
-    int64_t outputs, n, leaves;
-    int64_t full_leaves;  // of `leaves`, those that lie wholly in the row
-    int chunk_leaves, chunks;
+    int64_t n, outputs;
     int64_t first_row;  // of this launch
-    bool grouped;       // gather: every 16-byte group of a row is one aligned run of memory
+    int chunk_leaves, chunks;
+    unsigned long long* mailbox;
     Results results;
     AxisMap<max_axes<L>> kept;
+    const void* in_end;  // vector, unaligned: one past the last byte that the strides reach
+    bool grouped;        // gather: every 16-byte group of a row is one aligned run of memory
     std::conditional_t<walks<L>, Walk, AxisMap<L == Loader::gather ? kMaxDims : 1>> reduced;
 };
 
+template <Loader L>
 struct LeafRange {
-    int64_t first, last;
+    LeafCount<L> first, last;
 };
 
 // What a lane reads of a leaf. Packs: component c of pack k is element lane*C + c + k*32*C, C = components<E>.
@@ -64,6 +70,7 @@ struct RowReader {
     static constexpr int kStep = kLanes * components<E>;
     static constexpr int kLeaf = kLoads * kStep;
     static constexpr Loader loader = L;
+    using Leaves = LeafCount<L>;
     // Plain leaves that a warp reads at once. The addresses of strided elements take registers, too; 64 of them are too many.
     static constexpr int kInFlight = L == Loader::gather ? 1 : L != Loader::strided ? 2 : sizeof(E) > 1 ? 1 : 0;
     using From = Source<L != Loader::unaligned>;
@@ -74,6 +81,10 @@ struct RowReader {
     __device__ RowReader(const RowArgs<L>& a, int64_t output)
         : args(a), row(static_cast<const E*>(a.in) + a.kept.at(output).in) {}
     __device__ RowReader(const RowArgs<L>& a, const E* start) : args(a), row(start) {}
+
+    // How many leaves the row has, and how many of them lie wholly in it.
+    __device__ __forceinline__ Leaves leaves() const { return Leaves(uint64_t(args.n + kLeaf - 1) / kLeaf); }
+    __device__ __forceinline__ Leaves full_leaves() const { return Leaves(uint64_t(args.n) / kLeaf); }
 
     __device__ __forceinline__ const E* address(int64_t e) const {
         if constexpr (walks<L>)
@@ -112,10 +123,10 @@ struct RowReader {
     }
 
     // The leaves that read_leaf may be called for: wholly in the row, and fetched from within the tensor.
-    __device__ __forceinline__ LeafRange plain_leaves() const {
-        int64_t const full = args.full_leaves;
+    __device__ __forceinline__ LeafRange<L> plain_leaves() const {
+        Leaves const full = full_leaves();
         if constexpr (L == Loader::unaligned) {
-            From const begin(row), end(row + full * kLeaf);
+            From const begin(row), end(row + int64_t(full) * kLeaf);
             return {begin.base >= args.in ? 0 : 1, end.base + kVectorBytes <= args.in_end ? full : full - 1};
         } else {
             return {0, kInFlight > 0 && (L != Loader::gather || args.grouped) ? full : 0};
@@ -125,8 +136,8 @@ struct RowReader {
     // Leaves from `first` on, with indices that fit an int: what the loop over plain leaves keeps in registers.
     struct Tile {
         const RowReader& reader;
-        const E* start;
-        int64_t first;  // element
+        const E* start;  // vector, unaligned: of this lane's part of the first leaf
+        int64_t first;   // element
 
         // What this lane reads of plain leaf first + i.
         __device__ __forceinline__ auto read_leaf(int i) const {
@@ -139,13 +150,13 @@ struct RowReader {
                     elements.value[j] = load_element(reader.address(e + j * kLanes));
                 return elements;
             } else if constexpr (L == Loader::unaligned) {
-                return read_shifted(From(start + (i * (kLoads * kLanes) + lane) * components<E>));
+                return read_shifted(From(start + int64_t(i) * kLeaf));
             } else {
                 Packs packs;
                 int const e = (i * (kLoads * kLanes) + lane) * components<E>;
 #pragma unroll
                 for (int k = 0; k < kLoads; ++k)
-                    packs.words[k] = load_vector(L == Loader::vector ? start + e + k * kStep
+                    packs.words[k] = load_vector(L == Loader::vector ? start + int64_t(i) * kLeaf + k * kStep
                                                                      : reader.address(first + e + k * kStep));
                 return packs;
             }
@@ -165,9 +176,10 @@ struct RowReader {
         return packs;
     }
 
-    __device__ __forceinline__ Tile from_leaf(int64_t leaf) const {
-        int64_t const first = leaf * kLeaf;
-        return {*this, row + (L == Loader::vector || L == Loader::unaligned ? first : 0), first};
+    __device__ __forceinline__ Tile from_leaf(LeafCount<L> leaf) const {
+        constexpr bool kInPlace = L == Loader::vector || L == Loader::unaligned;
+        int64_t const first = int64_t(leaf) * kLeaf;
+        return {*this, kInPlace ? row + first + threadIdx.x % kLanes * components<E> : row, first};
     }
 };
 

@@ -15,9 +15,9 @@ namespace gpureduce::cuda {
 
 template <Loader L>
 struct ShortArgs {
-    RowArgs<L> row;
     int lanes_log2;
     int block_rows;
+    RowArgs<L> row;
 };
 
 template <class Op>

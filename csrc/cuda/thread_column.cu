@@ -57,7 +57,8 @@ struct ColumnWalk {
         if constexpr (V == 1)
             return {{load_element_if(wanted, reinterpret_cast<const E*>(address))}};
         else
-            return bit_cast<Loaded>(load_vector_if(wanted, address));
+            return bit_cast<Loaded>(R > kFewRows ? load_vector_if(wanted, address)
+                                                 : load_cached_vector_if(wanted, address));
     }
 
     static __device__ __forceinline__ void clear(Cells (&sum)[kUnits]) {
@@ -175,9 +176,7 @@ void launch_thread_columns(const Problem& p, const Plan& plan, const Buffers& b)
     args.in_order = columns.out_stride == 1;
     args.column_out_stride = columns.out_stride;
     args.results = results_of(p, b);
-    AxisList units = p.kept;
-    units.last() = {columns.size / V, columns.stride * V, columns.out_stride * V};
-    args.places = decltype(args.places)::of(units, units.count);
+    args.places = decltype(args.places)::of_units(p.kept, V);
     thread_column_kernel<Op, V, R><<<unsigned(plan.grid_x), plan.threads, 0, b.stream>>>(args);
 }
 

@@ -12,7 +12,8 @@ constexpr int kLeafBytes = kLoads * kLanes * kVectorBytes;
 
 template <class Op, int Warps>
 __global__ void __launch_bounds__(Warps* kWarp)
-    tiny_row_kernel(const char* __restrict__ in, int bytes, const __grid_constant__ Results results) {
+    tiny_row_kernel(const char* __restrict__ in, const __grid_constant__ Results results) {
+    int const bytes = int(results.ending.n) * int(sizeof(typename Op::element));
     int const lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp;
     int const first_byte = warp * kLeafBytes + lane * kVectorBytes;
     uint4 words[kLoads];
@@ -50,7 +51,7 @@ cudaError_t run_tiny_row(const Problem& p, const Plan& plan, const Buffers& b) {
     return dispatch<CoveredSums>(p, [&](auto op) {
         using Op = decltype(op);
         auto const launch = [&](auto kernel, int warps) {
-            kernel<<<1, warps * kWarp, 0, b.stream>>>(static_cast<const char*>(b.in), int(bytes), results_of(p, b));
+            kernel<<<1, warps * kWarp, 0, b.stream>>>(static_cast<const char*>(b.in), results_of(p, b));
         };
         if (plan.threads <= kWarp) return launch(tiny_row_kernel<Op, 1>, 1);
         if (plan.threads <= 4 * kWarp) return launch(tiny_row_kernel<Op, 4>, 4);

@@ -26,7 +26,7 @@ __global__ void __launch_bounds__(kMaxThreads, takes_registers<Op> ? 1 : kBlocks
     if constexpr (Op::slow_finish) {  // once for all rows of the block
         __shared__ A total[kMaxThreads / kWarp];
         if (own_row() < args.outputs) {
-            A const own = fold_all_leaves<Op>(RowReader<E, L>(args, own_row()), int(args.leaves));
+            A const own = fold_all_leaves<Op>(RowReader<E, L>(args, own_row()));
             if (threadIdx.x % kWarp == 0) total[threadIdx.x / kWarp] = own;
         }
         __syncthreads();
@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(kMaxThreads, takes_registers<Op> ? 1 : kBlocks
         return;
     }
     if (own_row() >= args.outputs) return;
-    A const total = fold_all_leaves<Op>(RowReader<E, L>(args, own_row()), int(args.leaves));
+    A const total = fold_all_leaves<Op>(RowReader<E, L>(args, own_row()));
     if (threadIdx.x % kWarp == 0) store_result<Op>(args.results, own_row(), total);
 }
 
