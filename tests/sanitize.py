@@ -19,9 +19,9 @@ import torch_reduce
 from tests import common, read_checker
 from tests.family import FAMILY, results
 
-SHORT_ROW, WARP_ROW, BLOCK_ROW, COLUMN, STAGED_ROW, THREAD_COLUMN = 2, 3, 4, 5, 7, 9
+SHORT_ROW, WARP_ROW, BLOCK_ROW, COLUMN, STAGED_ROW, THREAD_COLUMN, STAGED_COLUMN = 2, 3, 4, 5, 7, 9, 12
 ROW_PATHS = {"short_row", "warp_row", "block_row", "staged_row", "tiny_row", "thread_row"}
-PATHS = ROW_PATHS | {"column", "narrow_column", "thread_column", "batch_column"}
+PATHS = ROW_PATHS | {"column", "narrow_column", "thread_column", "batch_column", "staged_column"}
 LOADERS = {"vector", "unaligned", "gather", "nested", "strided"}
 seen_paths, seen_loaders, calls = set(), set(), 0
 
@@ -122,6 +122,23 @@ def narrow_columns(dtype):
         for chunk in (0, 128):
             force(chunk_leaves=chunk)
             check(x, 0)
+
+
+def odd_columns(dtype):
+    """Leaves that begin at any place of a pack, along one axis and two; the last one ends with the tensor."""
+    width = 132 // dtype.itemsize + 1
+    x = common.random_data((3, 2, 264, width), dtype, seed=width)
+    for chunk in (0, 8):
+        force(path=STAGED_COLUMN, chunk_leaves=chunk)
+        check(x, 2, lambda t: t[:, :, 3:])
+        check(x, (0, 2))
+
+
+def long_batches(dtype):
+    """Three columns of so many rows that every SM has a block; rounds that end within a leaf, and within a pack."""
+    for rows, chunk in ((270_403, 0), (270_403, 1024)):
+        force(chunk_leaves=chunk)
+        check(common.random_data((rows, 3), dtype, seed=rows), 0)
 
 
 def layouts(dtype):
@@ -282,6 +299,8 @@ def sums(dtype):
     thread_rows(dtype)
     batch_columns(dtype)
     narrow_columns(dtype)
+    odd_columns(dtype)
+    long_batches(dtype)
     layouts(dtype)
     walks(dtype)
     if dtype in common.FLOATING:

@@ -130,6 +130,36 @@ def test_many_graphs_replayed_on_two_streams_at_once():
             assert z.tolist() == [(i + 1) * (1 << 16)] * 24
 
 
+def test_branches_of_a_graph_do_not_meet():
+    """Launches of one branch share a mailbox that grows with them; branches that run at once have one each."""
+    inputs = [torch.full((1 << 21,), float(i + 1), device="cuda") for i in range(4)]
+    wide = [t.view(1 << 12, 512) for t in inputs]
+    tall = [t.view(1 << 17, 16)[:, :5] for t in inputs]
+    branches = [torch.cuda.Stream() for _ in inputs]
+    results = [[] for _ in inputs]
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        start = torch.cuda.Event()
+        start.record()
+        for stream in branches:
+            stream.wait_event(start)
+        for _ in range(10):  # in turns, so that neighbours in the capture are of different branches
+            for i, stream in enumerate(branches):
+                with torch.cuda.stream(stream):
+                    results[i].append((op(tall[i], 0), op(inputs[i]), op(wide[i], 0)))
+        for stream in branches:
+            torch.cuda.current_stream().wait_stream(stream)
+    for _ in range(20):
+        for triple in (triple for of_branch in results for triple in of_branch):
+            [t.fill_(-1) for t in triple]
+        graph.replay()
+        torch.cuda.synchronize()
+        for i, of_branch in enumerate(results):
+            for few, one, many in of_branch:
+                assert one.item() == (i + 1) << 21
+                assert few.tolist() == [(i + 1) << 17] * 5 and many.tolist() == [(i + 1) << 12] * 512
+
+
 def test_graphs_come_and_go():
     """What a destroyed graph leaves behind, in counters and memory, does not disturb the next one."""
     x = torch.ones(1 << 20, device="cuda")

@@ -60,23 +60,27 @@ def test_whole_rows_of_a_leaf(geometry, dtype):
 
 
 def test_paths_of_one_row():
-    for n, path in ((4, "tiny_row"), (512, "tiny_row"), (8192, "tiny_row"), (8196, "block_row"), (513, "warp_row")):
+    for n, path in ((4, "tiny_row"), (512, "tiny_row"), (16384, "tiny_row"), (16388, "block_row"), (513, "warp_row")):
         assert common.description(torch.empty(n))["path"] == path, n
 
 
 @pytest.mark.cuda
 @pytest.mark.parametrize("dtype", common.DTYPES, ids=name)
 def test_one_row_of_whole_packs(geometry, dtype):
-    """One to sixteen leaves and one pack more, with any number of loads, lanes and warps in use."""
+    """One to thirty-two leaves and one pack more, with any number of loads, lanes and warps in use."""
     leaf, vector = common.leaf_elements(dtype), common.components(dtype)
-    data = common.random_data(17 * leaf, dtype, seed=44)
+    data = common.random_data(33 * leaf, dtype, seed=44)
     on_gpu = data.cuda()
-    edges = {edge + d for edge in range(0, 17 * leaf, leaf // 4) for d in (-vector, 0, vector)}
+    edges = {
+        edge + d
+        for edge in (*range(0, 6 * leaf, leaf // 4), *range(6 * leaf, 33 * leaf, 3 * leaf // 4), 16 * leaf, 32 * leaf)
+        for d in (-vector, 0, vector)
+    }
     for n in sorted(n for n in edges if n > 0):
         for accumulate in (None, "compensated"):
             want = op(data[:n], accumulate=accumulate)
             geometry()
-            assert n > 16 * leaf or common.description(on_gpu[:n])["path"] == "tiny_row"
+            assert n > 32 * leaf or common.description(on_gpu[:n])["path"] == "tiny_row"
             for path in (0, WARP_ROW, BLOCK_ROW):
                 geometry(path=path)
                 assert_same_bits(op(on_gpu[:n], accumulate=accumulate).cpu(), want, f"n={n} path {path}")

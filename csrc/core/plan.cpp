@@ -25,7 +25,7 @@ Accumulator accumulator_of(const Problem& p) {
 const char* name_of(Path path) {
     constexpr const char* names[] = {"nothing",       "short_row",     "warp_row",   "block_row",
                                      "column",        "narrow_column", "staged_row", "tiny_row",
-                                     "thread_column", "batch_column",  "thread_row"};
+                                     "thread_column", "batch_column",  "thread_row", "staged_column"};
     return names[int(path)];
 }
 const char* name_of(Loader loader) {

@@ -23,8 +23,9 @@ enum class Path : uint8_t {
     staged_row,     // rows of at most one leaf at any alignment, read as one run through shared memory
     tiny_row,       // one row of a few leaves of whole packs, by one block
     thread_column,  // columns of few rows, a thread each
-    batch_column,   // three columns in many batches, a thread a leaf
+    batch_column,   // three columns in one or many batches, a thread a leaf
     thread_row,     // rows of two or three elements without gaps, a thread for as many as are whole packs
+    staged_column,  // columns of odd width, read as runs of rows through shared memory
 };
 
 enum class Loader : uint8_t {
@@ -59,7 +60,7 @@ struct Plan {
     int tile_rows = 0;         // staged_row: rows in shared memory, of one block
     int threads_across = 0;    // column, thread_column: threads side by side over columns, the others share the rows
     int vector_columns = 0;    // column, thread_column: columns per thread, of each of its units
-    int tile_batches = 0;      // batch_column: batches of a block
+    int tile_batches = 0;      // batch_column: batches of a block, 0 if a batch has several blocks, or rounds of one
     int run_leaves = 0;        // column: consecutive leaves of a thread
     int counter_levels = 0;    // column, narrow_column: of a counter in shared memory
     int tile_leaves = 0;       // narrow_column: leaves in shared memory at once
@@ -101,16 +102,20 @@ inline constexpr int kPart = 64;  // elements that one of its lanes adds, of row
 GPUREDUCE_HD constexpr int staged_lanes(int element_bytes, bool any_order) {
     return any_order && element_bytes <= 2 ? 8 : element_bytes <= 4 ? 2 : 1;
 }
+// Of shared memory, for a run of so many bytes at any alignment, in whole packs (staging.cuh).
+constexpr int64_t staged_bytes(int64_t run_bytes) { return (ceil_div(run_bytes, kVectorBytes) + 1) * kVectorBytes; }
 inline constexpr int kThreadRowThreads = 256;
-inline constexpr int kTinyLeaves = 16;      // of the one row of tiny_row.cu
+inline constexpr int kTinyLeaves = 32;      // of the one row of tiny_row.cu
 inline constexpr int kColumnThreads = 256;  // of a block of column.cu, at most
 inline constexpr int kNarrowThreads = 128;  // of a block of narrow_column.cu
 inline constexpr int kNarrowBlocksPerSm = 8;
-inline constexpr int kNarrowStages = 2;  // tiles of a warp in shared memory
-inline constexpr int kNarrowEach = 8;    // leaves that a lane of narrow_column.cu folds
-inline constexpr int kThreadRows = 128;  // of a column of thread_column.cu
-inline constexpr int kFewRows = 4;       // all of which are in flight there
-inline constexpr int kBatchColumns = 3;  // of batch_column.cu, of whose elements a leaf is whole packs
+inline constexpr int kNarrowStages = 2;           // tiles of a warp in shared memory
+inline constexpr int kNarrowEach = 8;             // leaves that a lane of narrow_column.cu folds
+inline constexpr int kStagedColumnThreads = 128;  // of a block of staged_column.cu, at most
+inline constexpr int kStagedColumnStages = 2;     // leaves of a warp in shared memory
+inline constexpr int kThreadRows = 128;           // of a column of thread_column.cu
+inline constexpr int kFewRows = 4;                // all of which are in flight there
+inline constexpr int kBatchColumns = 3;           // of batch_column.cu, of whose elements a leaf is whole packs
 constexpr bool has_batch_columns(int element_bytes, Accumulate accumulate) {
     return element_bytes >= 2 && element_bytes <= 8 && accumulate == Accumulate::native;
 }

@@ -6,10 +6,12 @@ namespace {
 
 constexpr int64_t kPieceBytes = 256;  // of a row that a block of column.cu reads at once
 constexpr int64_t kManyUnits = 4096;  // columns that give every SM several blocks
-constexpr int64_t kLittleWork = 1 << 16, kMuchWork = 1 << 18, kMostReadOnce = 3 << 17;  // leaves of units
-constexpr int64_t kFewChunks = 4;                                                       // whose joins take no time
-constexpr int kCounterLevels = 5;      // of a thread's counter in shared memory
-constexpr int64_t kMaxFreeRun = 1024;  // leaves that narrow integers add as int
+constexpr int64_t kLittleWork = 1 << 16, kMuchWork = 1 << 18, kMostReadOnce = 3 << 17,
+                  kLargeWork = 1 << 20;  // leaves of units
+constexpr int64_t kFewChunks = 4;        // whose joins take no time
+constexpr int64_t kWholeRounds = 4;      // of batch_column, that take no longer than a join
+constexpr int kCounterLevels = 5;        // of a thread's counter in shared memory
+constexpr int64_t kMaxFreeRun = 1024;    // leaves that narrow integers add as int
 
 // Columns that a thread can walk on its own.
 bool is_walk(const Problem& p) {
@@ -50,26 +52,52 @@ bool plan_thread_column(Plan& plan, const Problem& p, const DeviceTraits& device
     return true;
 }
 
-// Three columns in batches of few leaves, memory being one run of rows in each.
-bool is_batch_column(const Problem& p, Accumulator acc) {
+// Three columns without gaps between rows, at 16-byte boundaries: in batches that threads of a block share, or in long ones, of which
+// every SM gets some. H200, fp32: one of 100,003 rows 5.2 us, by narrow_column 4.7; of 16,777,216 51.0 and 55.6.
+bool is_batch_column(const Problem& p, const DeviceTraits& device, Accumulator acc) {
     int const element_bytes = dtype_info(p.in).bytes;
-    bool const three = p.kept.last().size == kBatchColumns && p.kept.last().stride == 1;
-    bool const whole = p.reduced.count == 1 && p.reduced.last().stride == kBatchColumns && p.misalignment == 0 &&
-                       p.n * kBatchColumns % components_of(element_bytes) == 0 &&
-                       strides_fit_vectors(p.kept, p.kept.count - 1, element_bytes);
-    bool const few_leaves = leaves_of(Family::column, element_bytes, p.n) <= kColumnThreads;
-    return acc.coverage == Coverage::every && has_batch_columns(element_bytes, p.accumulate) && three && whole &&
-           few_leaves && p.n > 0 && p.kept.count >= 2 && p.kept.count <= kFastAxes;
+    if (acc.coverage != Coverage::every || !has_batch_columns(element_bytes, p.accumulate) || p.n == 0) return false;
+    bool const three = p.kept.count >= 1 && p.kept.count <= kFastAxes && p.kept.last().size == kBatchColumns &&
+                       p.kept.last().stride == 1;
+    bool const one_run = p.reduced.count == 1 && p.reduced.last().stride == kBatchColumns && p.misalignment == 0;
+    if (!three || !one_run || !strides_fit_vectors(p.kept, p.kept.count - 1, element_bytes)) return false;
+    int64_t const leaves = leaves_of(Family::column, element_bytes, p.n), batches = p.outputs / kBatchColumns;
+    if (leaves > kColumnThreads) return leaves * batches >= int64_t(kColumnThreads) * device.sm_count;
+    return p.n * kBatchColumns % components_of(element_bytes) == 0 && p.kept.count >= 2;
 }
 
-void plan_batch_column(Plan& plan, const Problem& p) {
+// As many rounds as leave 48 KB an SM in flight, but no more than a warp has lanes. False if more were needed.
+bool set_rounds(Plan& plan, const Problem& p, const DeviceTraits& device, Accumulator acc, const Geometry& force) {
+    int const element_bytes = dtype_info(p.in).bytes;
+    int64_t const leaves = leaves_of(Family::column, element_bytes, p.n), batches = p.outputs / kBatchColumns;
+    plan.threads = int(std::clamp<int64_t>(pick(force.threads, kColumnThreads), kWarp, kColumnThreads));
+    plan.threads_across = plan.run_leaves = 1;
+    plan.vector_columns = kBatchColumns;
+    int64_t const round_bytes = plan.threads * kColumnLeafRows * kBatchColumns * element_bytes;
+    int64_t const blocks = device.sm_count * std::max<int64_t>(1, (int64_t(48) << 10) / round_bytes);
+    int64_t const few = ceil_div(leaves * batches, blocks * plan.threads), whole = ceil_div(leaves, plan.threads);
+    int64_t const share = next_power_of_two(whole <= kWholeRounds ? whole : std::min(few, whole));
+    plan.chunk_leaves = plan.threads * std::clamp<int64_t>(pick(force.chunk_leaves / plan.threads, share), 1, kWarp);
+    plan.chunks = ceil_div(leaves, plan.chunk_leaves);
+    int64_t const group = join_group(plan.threads, kBatchColumns, acc.bytes);
+    plan.mailbox_bytes = join_entries(plan.chunks, group) * p.outputs * acc.mailbox_bytes();
+    plan.shared_bytes = plan.threads * kBatchColumns * acc.bytes;
+    plan.grid_x = batches;
+    plan.grid_y = plan.chunks;
+    return plan.mailbox_bytes <= kMaxMailboxBytes && plan.chunks <= kMaxGridY;
+}
+
+bool plan_batch_column(Plan& plan, const Problem& p, const DeviceTraits& device, Accumulator acc,
+                       const Geometry& force) {
     int64_t const down = next_power_of_two(leaves_of(Family::column, dtype_info(p.in).bytes, p.n)),
                   batches = p.outputs / kBatchColumns;
     plan.path = Path::batch_column;
+    if (down > kColumnThreads || p.kept.count == 1) return set_rounds(plan, p, device, acc, force);
     int64_t const wanted = std::max(kWarp / down, next_power_of_two(batches));  // whole warps
     plan.tile_batches = int(std::min<int64_t>(kColumnThreads / down, wanted));
     plan.threads = int(down * plan.tile_batches);
     plan.grid_x = ceil_div(batches, plan.tile_batches);
+    return true;
 }
 
 struct ColumnTask {
@@ -82,9 +110,9 @@ struct ColumnTask {
 };
 
 // Of a row, at once: as much as memory likes, but few accumulators where few leaves come to a thread, or joins take long, and
-// few of the rows' odd ends. H200: (1024, 65536) fp32 63.4 us with 512 bytes, 63.9 with 256; (65536, 1024) fp32 64.1 with 256,
-// 65.4 with 128; (1048576, 128) bf16 69.1 with 128, 68.1 with 256; (16384, 768) bf16 11.3 with 128, 11.8 with 256;
-// (100003, 257) fp32 31.0 with 128, 31.7 with 256.
+// few of the rows' odd ends. H200: (1024, 65536) fp32 63.4 us with 512 bytes, 63.9 with 256; (65536, 1024) fp32 64.1 with 256, 65.4 with 128; (1048576, 128) bf16
+// 69.1 with 128, 68.1 with 256; (16384, 768) bf16 11.3 with 128, 11.8 with 256; (100003, 257)
+// fp32 31.0 with 128, 31.7 with 256.
 int64_t piece_bytes(const ColumnTask& task) {
     if (task.columns > 1 && task.load_bytes < kVectorBytes) return kWarp * task.load_bytes;
     if (task.load_bytes < kVectorBytes) return (task.units < kManyUnits ? kPieceBytes / 2 : 2 * kPieceBytes);
@@ -104,13 +132,16 @@ bool keeps_busy(int64_t blocks, int64_t threads, const DeviceTraits& device) {
 // does if no thread has more than it reads at once, in small pieces only where there is little to read, or if pieces are large,
 // blocks enough, and threads have not very much each. H200, fp32: (32, 512, 768) dim 1 16.6 us in two chunks of 32 units, 14.9 in
 // one of 16; (256, 1024, 64) dim 1 20.3 and 18.9; (700, 2600) 8.4 in chunks, 7.5 in one of 2 units; (640, 256) 4.7 and 3.9; but
-// (2048, 4096) 12.2 in chunks, 13.8 in one of 2 units; (8192, 16384) 123 and 197 in one of 4.
+// (2048, 4096) 12.2 in chunks, 13.8 in one of 2 units; (8192, 16384) 120.9, 119.5 in one of 8, 197 in one of 4, bf16 64.8 and 63.5
+// in one of 8; (4096, 8192) 34.3 and 32.9, (4096, 16384) bf16 35.8 and 33.8.
 int64_t whole_column_units(const ColumnTask& task, int64_t most, int64_t threads, const DeviceTraits& device) {
     int64_t const least_bytes = task.units * task.leaves <= kLittleWork ? kSectorBytes : kPieceBytes / 2;
     for (int64_t across = most; across * task.load_bytes >= least_bytes; across /= 2) {
         int64_t const bytes = across * task.load_bytes, at_once = threads / across * task.together;
         if (task.leaves <= at_once * (bytes < 2 * kSectorBytes ? 2 : 1)) return across;
-        bool const large = bytes >= kPieceBytes && task.leaves <= 16 * at_once;
+        bool const vectors = task.load_bytes == kVectorBytes;
+        bool const large = vectors ? bytes >= kPieceBytes / 2 && task.leaves <= 32 * at_once
+                                   : bytes >= kPieceBytes && task.leaves <= 16 * at_once;
         if (large && keeps_busy(ceil_div(task.units, across), threads, device)) return across;
     }
     return 0;
@@ -153,9 +184,11 @@ int64_t set_column_block(Plan& plan, const ColumnTask& task, int64_t most_thread
 
 // Whether half as many blocks as fit the SMs are enough, of which fewer join, if they keep_busy: not where much is done with an
 // element, as of pivoted operators, or, of bf16, argmax (82 us instead of 71). H200, (8192, 8192) dim 0 fp32, argmax 63.0 us
-// instead of 65.0; (8192, 16384) dim 0 bf16, count_nonzero 63.7 instead of 65.1; sums, (4096, 4096) bf16 12.6 instead of 13.1.
+// instead of 65.0; (8192, 16384) dim 0 bf16, count_nonzero 63.7 instead of 65.1; sums, (4096, 4096) bf16 12.6 instead of 13.1. Large
+// sums of wider elements like all of them: (65536, 1024) fp32 64.2 instead of 64.7, (1048576, 128) 122.6 instead of 123.9.
 bool takes_half(const ColumnTask& task, Accumulator acc) {
-    if (acc.pivoted) return false;
+    bool const wide = task.load_bytes == kVectorBytes && task.load_bytes >= 4 * task.columns && !task.order_free;
+    if (acc.pivoted || (wide && task.units * task.leaves >= kLargeWork)) return false;
     if (task.columns == 1 || task.load_bytes == kVectorBytes) return true;
     return task.load_bytes >= 4 * task.columns || (task.order_free && acc.bytes <= 8);
 }
@@ -249,10 +282,13 @@ bool columns_fit_vectors(const Problem& p, int element_bytes, int columns) {
 void plan_column(Plan& plan, const Problem& p, const DeviceTraits& device, Accumulator acc, const Geometry& force) {
     bool const every = acc.coverage == Coverage::every, wide = force.path == 1 + int(Path::column) || !every;
     bool const forced = force.path > 0 && force.path != 1 + int(Path::batch_column);
-    if (!forced && is_batch_column(p, acc)) return plan_batch_column(plan, p);
-    if (!wide && is_walk(p) && plan_thread_column(plan, p, device, force)) return;
+    if (!forced && is_batch_column(p, device, acc) && plan_batch_column(plan, p, device, acc, force)) return;
+    if (!wide && is_walk(p) && plan_thread_column(plan = Plan{}, p, device, force)) return;
     bool const narrow = !wide && is_narrow(p, dtype_info(p.in).bytes);
     if (narrow && plan_narrow_column(plan = Plan{}, p, device, acc, force)) return;
+    bool const staged = (force.path == 0 || force.path == 1 + int(Path::staged_column)) && every &&
+                        is_staged_column(p, dtype_info(p.in).bytes);
+    if (staged && plan_staged_column(plan = Plan{}, p, device, acc, force)) return;
     plan_wide_column(plan = Plan{}, p, device, acc, force);
 }
 

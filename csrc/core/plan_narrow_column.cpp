@@ -4,7 +4,6 @@
 namespace gpureduce {
 namespace {
 
-constexpr int64_t kNarrowBytes = 128;          // of a row of narrow_column
 constexpr int64_t kNarrowRows = 1024;          // narrow_column pays from here on
 constexpr int64_t kNarrowTileBytes = 3 << 10;  // of a warp
 constexpr int64_t kNarrowLeastBlocks = 64;
@@ -16,7 +15,7 @@ void set_narrow_tile(Plan& plan, int64_t tile_leaves, int64_t columns, int64_t l
     plan.tile_leaves = int(std::clamp<int64_t>(tile_leaves, 1, kNarrowEach * alone));
     plan.lanes_per_column = int(std::min<int64_t>(alone, plan.tile_leaves));
     plan.value_pitch = int(alone * (ceil_div(plan.tile_leaves, alone) | 1));  // lanes meet in few banks
-    plan.stage_bytes = int(ceil_div(plan.tile_leaves * leaf_bytes, kVectorBytes) + 1) * kVectorBytes;
+    plan.stage_bytes = int(staged_bytes(plan.tile_leaves * leaf_bytes));
 }
 
 void set_narrow_chunks(Plan& plan, int64_t leaves, int64_t columns, Accumulator acc, const DeviceTraits& device,

@@ -64,7 +64,7 @@ void plan_staged_row(Plan& plan, const Problem& p, int element_bytes, const Devi
     int64_t const group_bytes = kWarp * p.kept.last().stride * element_bytes;  // of 32 rows
     int64_t const share = ceil_div(p.outputs, kWarp * int64_t(device.sm_count) * kStagedBlocksPerSm);
     int64_t const groups = std::min(previous_power_of_two(std::max<int64_t>(1, kStagedTileBytes / group_bytes)), share);
-    int64_t const most = (kSharedBytes - kVectorBytes) / group_bytes;
+    int64_t const most = (kSharedBytes - 2 * kVectorBytes) / group_bytes;
     plan.tile_rows = int(kWarp * std::min(pick(force.rows_per_group, groups), most));
     plan.grid_x = ceil_div(p.outputs, plan.tile_rows);
 }
@@ -80,16 +80,16 @@ void plan_staged_leaf(Plan& plan, const Problem& p, int element_bytes, const Dev
     int64_t const share = ceil_div(p.outputs, int64_t(device.sm_count) * kStagedBlocksPerSm);
     int64_t const chosen = std::min(kStagedLeafBytes / row_bytes, share);
     int64_t rows =
-        std::min(pick(force.rows_per_group * int(warp_rows), chosen), (kSharedBytes - kVectorBytes) / row_bytes);
+        std::min(pick(force.rows_per_group * int(warp_rows), chosen), (kSharedBytes - 2 * kVectorBytes) / row_bytes);
     if (rows > warp_rows) rows -= rows % warp_rows;
     plan.tile_rows = int(rows);
     plan.grid_x = ceil_div(p.outputs, rows);
 }
 
-// A warp a leaf; the kernel is compiled for 1, 4 and kTinyLeaves of them. Two leaves by one warp: 2.1 us instead of 1.8.
+// A warp a leaf; the kernel is compiled for 1, 4, 16 and kTinyLeaves of them. Two leaves by one warp: 2.1 us instead of 1.8.
 void plan_tiny_row(Plan& plan, int64_t leaves) {
     plan.path = Path::tiny_row;
-    plan.threads = kWarp * (leaves <= 1 ? 1 : leaves <= 4 ? 4 : kTinyLeaves);
+    plan.threads = kWarp * (leaves <= 1 ? 1 : leaves <= 4 ? 4 : leaves <= 16 ? 16 : kTinyLeaves);
     plan.grid_x = 1;
 }
 
@@ -133,6 +133,8 @@ int64_t chunk_share(const Problem& p, int64_t leaves, bool brief, const DeviceTr
     if (brief) return std::clamp<int64_t>(share(1), 8, 4096);
     if (acc.order_free) return std::clamp<int64_t>(share(kBlocksPerSm), 16, 4096);
     if (takes_whole_rows(p.outputs, device)) return next_power_of_two(leaves);
+    if (p.outputs == 1 && p.accumulate != Accumulate::native)
+        return std::clamp<int64_t>(share(leaves <= 64 * int64_t(device.sm_count) ? 1 : kBlocksPerSm), 16, 512);
     if (is_cheap(p, acc)) return std::clamp<int64_t>(share(16), 32, 256);
     return std::clamp<int64_t>(share(2 * kBlocksPerSm), 16, 256);
 }
@@ -146,7 +148,8 @@ int64_t most_warps(const Plan& plan, const Problem& p, bool brief, const DeviceT
     if (brief || (p.in == DType::float16 && blocks > device.sm_count)) return all / 2;
     if (plan.chunks == 1) return blocks <= device.sm_count ? all : all / 2;
     if (acc.pivoted) return all / 4;
-    return plan.chunk_leaves > 64 || (is_cheap(p, acc) && p.outputs == 1) ? all : all / 2;
+    bool const one_sum = p.outputs == 1 && (is_cheap(p, acc) || p.accumulate != Accumulate::native);
+    return plan.chunk_leaves > 64 || one_sum ? all : all / 2;
 }
 
 // Two leaves a warp, in flight together. A leaf in which the row ends, or begins beside a boundary, takes a warp long: others in
@@ -208,7 +211,8 @@ void plan_row(Plan& plan, const Problem& p, const DeviceTraits& device, Accumula
     bool const by_thread = every && (p.n == 2 || p.n == 3) && p.kept.count == 1 && p.kept.last().stride == p.n &&
                            p.reduced.last().stride == 1 && p.misalignment == 0;
     // A tile takes longer than a row does, so it pays where a warp a row would be more than one wave of warps.
-    Path path = tiny                               ? Path::tiny_row
+    Path path = by_thread                          ? Path::thread_row
+                : tiny                             ? Path::tiny_row
                 : is_short                         ? Path::short_row
                 : staged_leaf && p.outputs > warps ? Path::staged_row
                 : leaves <= 2 || short_enough      ? Path::warp_row
@@ -218,11 +222,10 @@ void plan_row(Plan& plan, const Problem& p, const DeviceTraits& device, Accumula
     if (force.path > 0 && p.n > 0) {
         bool const allowed = forced == Path::block_row || (forced == Path::warp_row && leaves <= kMaxGroup) ||
                              (forced == Path::short_row && is_short) || (forced == Path::staged_row && staged_leaf) ||
-                             (forced == Path::tiny_row && tiny);
+                             (forced == Path::tiny_row && tiny) || (forced == Path::thread_row && by_thread);
         if (allowed && is_built(acc.coverage, forced, plan.loader)) path = forced;
     }
-    if (by_thread && (force.path == 0 || forced == Path::thread_row))
-        return plan_thread_row(plan, p, components_of(element_bytes), force);
+    if (path == Path::thread_row) return plan_thread_row(plan, p, components_of(element_bytes), force);
     if (path == Path::tiny_row) return plan_tiny_row(plan, leaves);
     if (path == Path::staged_row) return plan_staged_leaf(plan, p, element_bytes, device, acc, force);
     // Through shared memory, unless short_row is wanted.

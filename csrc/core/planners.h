@@ -12,6 +12,7 @@ inline constexpr int kFastAxes = 4;  // axes that the kernels with vector loads 
 inline constexpr int64_t kMaxGridY = 65535;
 inline constexpr int64_t kSectorBytes = 32;                // of a line of the cache, the least that memory gives
 inline constexpr int64_t kNarrowIndex = int64_t(1) << 31;  // indices below it fit a Divisor
+inline constexpr int64_t kNarrowBytes = 128;               // of a row of narrow_column.cu, at most
 inline constexpr int64_t kSharedBytes = 48 << 10;          // of a block, without asking for more; whole words
 
 // The accumulator of a problem's operator.
@@ -39,6 +40,9 @@ void set_chunks(AnyPlan& plan, int64_t leaves, int64_t bytes_per_chunk) {
 void plan_row(Plan& plan, const Problem& p, const DeviceTraits& device, Accumulator acc, const Geometry& force);
 void plan_column(Plan& plan, const Problem& p, const DeviceTraits& device, Accumulator acc, const Geometry& force);
 bool columns_fit_vectors(const Problem& p, int element_bytes, int columns);
+bool is_staged_column(const Problem& p, int element_bytes);
+bool plan_staged_column(Plan& plan, const Problem& p, const DeviceTraits& device, Accumulator acc,
+                        const Geometry& force);
 bool is_narrow(const Problem& p, int element_bytes);
 bool plan_narrow_column(Plan& plan, const Problem& p, const DeviceTraits& device, Accumulator acc,
                         const Geometry& force);

@@ -31,23 +31,32 @@ GPUREDUCE_HD float narrowed(int64_t x) {
     return round_to_odd(double(fits || low == 0 ? x : (x - low) | 0x400));
 }
 
-template <class R>
-GPUREDUCE_HD void store(void* out, int64_t i, DType type, R result) {
+// How an element is written.
+struct Assign {
+    template <class T>
+    GPUREDUCE_HD void operator()(T* to, T value) const {
+        *to = value;
+    }
+};
+
+template <class R, class Set = Assign>
+GPUREDUCE_HD void store(void* out, int64_t i, DType type, R result, Set set = {}) {
     auto const re = real_part(result);
     auto const im = imaginary_part(result);
+    auto const put = [&](auto value) { set(static_cast<decltype(value)*>(out) + i, value); };
     switch (type) {
-        case DType::float64: static_cast<double*>(out)[i] = double(re); break;
-        case DType::float32: static_cast<float*>(out)[i] = float(re); break;
-        case DType::float16: static_cast<Half*>(out)[i] = to_half(narrowed(re)); break;
-        case DType::bfloat16: static_cast<BFloat16*>(out)[i] = to_bfloat16(narrowed(re)); break;
-        case DType::int64: static_cast<int64_t*>(out)[i] = int64_t(re); break;
-        case DType::int32: static_cast<int32_t*>(out)[i] = int32_t(int64_t(re)); break;
-        case DType::int16: static_cast<int16_t*>(out)[i] = int16_t(int64_t(re)); break;
-        case DType::int8: static_cast<int8_t*>(out)[i] = int8_t(int64_t(re)); break;
-        case DType::uint8: static_cast<uint8_t*>(out)[i] = uint8_t(int64_t(re)); break;
-        case DType::boolean: static_cast<Bool*>(out)[i] = {uint8_t(re != 0)}; break;
-        case DType::complex64: static_cast<Complex<float>*>(out)[i] = {float(re), float(im)}; break;
-        case DType::complex128: static_cast<Complex<double>*>(out)[i] = {double(re), double(im)}; break;
+        case DType::float64: return put(double(re));
+        case DType::float32: return put(float(re));
+        case DType::float16: return put(to_half(narrowed(re)));
+        case DType::bfloat16: return put(to_bfloat16(narrowed(re)));
+        case DType::int64: return put(int64_t(re));
+        case DType::int32: return put(int32_t(int64_t(re)));
+        case DType::int16: return put(int16_t(int64_t(re)));
+        case DType::int8: return put(int8_t(int64_t(re)));
+        case DType::uint8: return put(uint8_t(int64_t(re)));
+        case DType::boolean: return put(Bool{uint8_t(re != 0)});
+        case DType::complex64: return put(Complex<float>{float(re), float(im)});
+        case DType::complex128: return put(Complex<double>{double(re), double(im)});
     }
 }
 

@@ -4,7 +4,7 @@
 // chunk_leaves leaves (of 8 rows) of them. Thread (x, y) owns one unit and a run of run_leaves leaves, round after round.
 // Threads of one x fold through shared memory by y; chunks join (join.cuh). Valid: in y = 0. Needs: for V > 1 aligned 16-byte
 // columns of both inputs. Moves: both inputs once, `chunks` accumulators a column out and in.
-// Barriers: log2(down) a fold, and one before the memory of a fold is used again.
+// Barriers: one a fold, and one before the memory of a fold is used again.
 #include "column.cuh"
 #include "dot.cuh"
 

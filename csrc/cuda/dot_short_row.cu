@@ -31,7 +31,8 @@ __global__ void __launch_bounds__(kMaxThreads)
         A sum = Op::identity();
         if (mine[i]) sum = Op::product(a[i], b[i], args.conjugate);
         sum = fold_lanes<Op>(sum, lanes);
-        if (lane == 0 && first + i * groups < args.outputs) store_result<Op>(args.results, first + i * groups, sum);
+        if (lane == 0 && first + i * groups < args.outputs)
+            store_result<Op>(args.results, first + i * groups, sum, Stream{});
     }
 }
 

@@ -262,21 +262,21 @@ __device__ __noinline__ void store_converted(void* out, int64_t i, DType type, R
 }
 
 // The usual type is stored inline.
-template <class Op>
-__device__ __forceinline__ void store_finished(const Results& to, int64_t i, typename Op::result result) {
+template <class Op, class Set = Assign>
+__device__ __forceinline__ void store_finished(const Results& to, int64_t i, typename Op::result result, Set set = {}) {
     constexpr DType usual = info_of<typename Op::usual>.id;
     if (is_both<typename Op::result> && to.out == nullptr)
         ;
     else if (to.type == usual)
-        store(to.out, i, usual, first_of(result));
+        store(to.out, i, usual, first_of(result), set);
     else
         store_converted(to.out, i, to.type, first_of(result));
     if constexpr (is_both<typename Op::result>)
         if (to.second != nullptr) store_converted(to.second, i, to.second_type, result.second);
 }
-template <class Op>
-__device__ __forceinline__ void store_result(const Results& to, int64_t i, typename Op::acc total) {
-    store_finished<Op>(to, i, Op::finish(total, to.ending));
+template <class Op, class Set = Assign>
+__device__ __forceinline__ void store_result(const Results& to, int64_t i, typename Op::acc total, Set set = {}) {
+    store_finished<Op>(to, i, Op::finish(total, to.ending), set);
 }
 
 template <class E>

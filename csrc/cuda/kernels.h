@@ -12,6 +12,7 @@ cudaError_t run_staged_row(const Problem& problem, const Plan& plan, const Buffe
 cudaError_t run_warp_row(const Problem& problem, const Plan& plan, const Buffers& buffers);
 cudaError_t run_block_row(const Problem& problem, const Plan& plan, const Buffers& buffers);
 cudaError_t run_narrow_column(const Problem& problem, const Plan& plan, const Buffers& buffers);
+cudaError_t run_staged_column(const Problem& problem, const Plan& plan, const Buffers& buffers);
 cudaError_t run_thread_column(const Problem& problem, const Plan& plan, const Buffers& buffers);
 cudaError_t run_batch_column(const Problem& problem, const Plan& plan, const Buffers& buffers);
 cudaError_t run_column(const Problem& problem, const Plan& plan, const Buffers& buffers);

@@ -1,4 +1,4 @@
-// Memory -> registers: one element, or 16 bytes at any alignment.
+// Memory -> registers: one element, or 16 bytes at any alignment. And results past the cache.
 #pragma once
 
 #include "../core/tree.h"
@@ -45,6 +45,24 @@ __device__ __forceinline__ uint4 load_cached_vector_if(bool wanted, const void* 
         : "l"(address), "r"(int(wanted)));
     return v;
 }
+
+// Results of kernels that have many leave the L2 before what is read, and so in the order in which they came. H200, fp32, with outputs
+// that are not in it: (4194304, 8) dim 1 38.3 -> 36.1 us, (8388608, 4) 43.8 -> 39.8, (1048576, 32) 35.0 -> 33.8.
+struct Stream {
+    template <class T>
+    __device__ __forceinline__ void operator()(T* to, T value) const {
+        if constexpr (sizeof(T) == 16)
+            __stcs(reinterpret_cast<uint4*>(to), bit_cast<uint4>(value));
+        else if constexpr (sizeof(T) == 8)
+            __stcs(reinterpret_cast<unsigned long long*>(to), bit_cast<unsigned long long>(value));
+        else if constexpr (sizeof(T) == 4)
+            __stcs(reinterpret_cast<unsigned*>(to), bit_cast<unsigned>(value));
+        else if constexpr (sizeof(T) == 2)
+            __stcs(reinterpret_cast<unsigned short*>(to), bit_cast<unsigned short>(value));
+        else
+            __stcs(reinterpret_cast<unsigned char*>(to), bit_cast<unsigned char>(value));
+    }
+};
 
 template <class E>
 __device__ __forceinline__ E load_element(const E* address) {

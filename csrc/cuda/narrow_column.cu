@@ -16,7 +16,7 @@ namespace {
 constexpr int kWarps = kNarrowThreads / kWarp;
 
 struct NarrowArgs {
-    const void* in;
+    const void *in, *in_end;
     Letter* mailbox;
     int64_t n, leaves, chunk_leaves, chunks, out_stride;
     int columns, columns_log2;
@@ -102,8 +102,8 @@ __device__ __forceinline__ int reduce_run(const NarrowArgs& args, const WarpMemo
     auto const first_of = [&](int tile) { return in + int64_t(tile) * tile_rows * args.pitch; };
     auto const start = [&](int tile) {
         if (tile < tiles)
-            stage_run(first_of(tile), (rows_of(tile) - 1) * args.pitch + args.columns, stage_of(tile),
-                      threadIdx.x % kWarp, kWarp);
+            stage_run(first_of(tile), (rows_of(tile) - 1) * args.pitch + args.columns, args.in, args.in_end,
+                      stage_of(tile), threadIdx.x % kWarp, kWarp);
         commit_copies();
     };
     for (int tile = 0; tile < kNarrowStages - 1; ++tile) start(tile);
@@ -160,6 +160,7 @@ cudaError_t run_narrow_column(const Problem& p, const Plan& plan, const Buffers&
     NarrowArgs args{};
     Axis const columns = p.kept.last();
     args.in = b.in;
+    args.in_end = end_of(p, b.in);
     args.mailbox = static_cast<Letter*>(b.mailbox);
     args.n = p.n;
     args.leaves = leaves_of(Family::column, dtype_info(p.in).bytes, p.n);

@@ -113,7 +113,7 @@ __device__ __forceinline__ void store_rows(const ShortArgs<L>& args, const RowSh
     for (int i = 0; i < Rows; ++i) {
         auto const result = finished<Op>(part[i], args.row.results.ending);
         if (share.has(i))
-            store_finished<Op>(args.row.results, share.block_first + share.first + i * share.step, result);
+            store_finished<Op>(args.row.results, share.block_first + share.first + i * share.step, result, Stream{});
     }
 }
 

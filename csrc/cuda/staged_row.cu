@@ -39,7 +39,7 @@ constexpr int leaf_blocks = sizeof(typename Op::acc) <= 4 || adds_words<Op> ? st
                                                                             : 2;
 
 struct StagedArgs {
-    const void* in;
+    const void *in, *in_end;
     int64_t outputs, n;
     int pitch;  // elements from one row to the next
     int tile_rows, lanes_log2;
@@ -157,7 +157,8 @@ struct Tile {
         first = int64_t(blockIdx.x) * args.tile_rows;
         rows = int(min(int64_t(args.tile_rows), args.outputs - first));
         const E* const start = static_cast<const E*>(args.in) + first * args.pitch;
-        cells = stage_run(start, (rows - 1) * args.pitch + int(args.n), shared, threadIdx.x, kStagedThreads);
+        cells = stage_run(start, (rows - 1) * args.pitch + int(args.n), args.in, args.in_end, shared, threadIdx.x,
+                          kStagedThreads);
         commit_copies();
         wait_for_copies<0>();
         __syncthreads();
@@ -179,7 +180,7 @@ __global__ void __launch_bounds__(kStagedThreads, staged_blocks<Op>)
         int const count = row < tile.rows ? min(row_elements - part, kPart) : 0;
         RowPart<Op> sum[1] = {part_sum<Op>(tile.cells + row * args.pitch + part, count, row_elements)};
         fold_rows<Op>(sum, lanes);
-        if (part == 0 && row < tile.rows) store_result<Op>(args.results, tile.first + row, sum[0]);
+        if (part == 0 && row < tile.rows) store_result<Op>(args.results, tile.first + row, sum[0], Stream{});
     }
 }
 
@@ -198,7 +199,7 @@ __global__ void __launch_bounds__(kStagedThreads, leaf_blocks<Op>)
         const E* const start = tile.cells + min(row, tile.rows - 1) * args.pitch;
         RowPart<Op> sum[1] = {leaf_part<Op>(start, part, int(args.n), args.part_elements)};
         fold_rows<Op>(sum, kTaskLanes);
-        if (part == 0 && row < tile.rows) store_result<Op>(args.results, tile.first + row, sum[0]);
+        if (part == 0 && row < tile.rows) store_result<Op>(args.results, tile.first + row, sum[0], Stream{});
     }
 }
 
@@ -211,6 +212,7 @@ cudaError_t run_staged_row(const Problem& p, const Plan& plan, const Buffers& b)
     if (!longer && plan.tile_rows % kWarp != 0) return cudaErrorInvalidConfiguration;
     StagedArgs args{};
     args.in = b.in;
+    args.in_end = end_of(p, b.in);
     args.outputs = p.outputs;
     args.n = p.n;
     args.pitch = int(p.kept.last().stride);

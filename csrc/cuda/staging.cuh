@@ -28,26 +28,30 @@ __device__ __forceinline__ void wait_for_copies() {
 #endif
 }
 
-// Bytes of shared memory that stage_run needs for a run of so many bytes at any alignment: whole words, since small integers
-// are read by words.
-constexpr int64_t staged_bytes(int64_t run_bytes) { return ceil_div(run_bytes + kVectorBytes, 4) * 4; }
-
 // Where stage_run puts the element at `first`: as far behind a 16-byte boundary as in global memory.
 template <class E>
 __device__ __forceinline__ E* staged_at(const E* first, unsigned char* shared) {
     return reinterpret_cast<E*>(shared + int(reinterpret_cast<uintptr_t>(first) % kVectorBytes));
 }
 
-// Copies the contiguous elements [first, first + count) to shared memory by `threads` threads, of which this is `thread`,
-// and returns where the first of them comes to lie (staged_at), so that whole packs go by copy_async (to be committed and waited for by the caller). The elements before and behind the whole packs
-// go one by one, so nothing outside the run is read. `shared` is 16-byte aligned, with room for staged_bytes; at least 16
-// threads take part.
+// Copies the contiguous elements [first, first + count) to shared memory by `threads` threads, of which this is `thread`, and returns
+// where the first of them comes to lie (staged_at). They go by copy_async, to be committed and waited for by the caller, in whole
+// packs, with what else these hold of the tensor, whose memory is [begin, end). Where a pack would leave it, what is in it goes
+// element by element: that waits for memory, so it is left to the tensor's ends. `shared` is 16-byte aligned, with room for
+// staged_bytes; at least 16 threads take part.
 template <class E>
-__device__ __forceinline__ const E* stage_run(const E* first, int count, unsigned char* shared, int thread,
-                                              int threads) {
+__device__ __forceinline__ const E* stage_run(const E* first, int count, const void* begin, const void* end,
+                                              unsigned char* shared, int thread, int threads) {
     constexpr int kPack = components<E>;
     int const before = int(reinterpret_cast<uintptr_t>(first) % kVectorBytes);
+    int const bytes = (before + count * int(sizeof(E)) + kVectorBytes - 1) / kVectorBytes * kVectorBytes;
+    const char* const packs = reinterpret_cast<const char*>(first) - before;
     E* const place = staged_at(first, shared);
+    if (packs >= begin && packs + bytes <= end) {
+#pragma unroll 1
+        for (int i = thread * kVectorBytes; i < bytes; i += threads * kVectorBytes) copy_async(shared + i, packs + i);
+        return place;
+    }
     int const head = min(count, (kVectorBytes - before) % kVectorBytes / int(sizeof(E)));
     int const packed = head + (count - head) / kPack * kPack;
 #pragma unroll 1

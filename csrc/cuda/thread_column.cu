@@ -25,10 +25,10 @@ struct ThreadArgs {
 };
 
 // What a thread does, with R rows of each unit in flight: a leaf, or all rows of the column.
-template <class Op, int V, int R>
+template <class Op, int V, int R, Rows Near>
 struct ColumnWalk {
     using E = typename Op::element;
-    using Reader = ColumnReader<Op, V, Rows::one_axis>;
+    using Reader = ColumnReader<Op, V, Near>;
     using Loaded = typename Reader::Loaded;
     using Cells = typename Reader::Cells;
     static constexpr int kUnits = thread_units(V * int(sizeof(E)), R);
@@ -57,8 +57,8 @@ struct ColumnWalk {
         if constexpr (V == 1)
             return {{load_element_if(wanted, reinterpret_cast<const E*>(address))}};
         else
-            return bit_cast<Loaded>(R > kFewRows ? load_vector_if(wanted, address)
-                                                 : load_cached_vector_if(wanted, address));
+            return bit_cast<Loaded>(R > kFewRows && Near == Rows::one_axis ? load_vector_if(wanted, address)
+                                                                           : load_cached_vector_if(wanted, address));
     }
 
     static __device__ __forceinline__ void clear(Cells (&sum)[kUnits]) {
@@ -118,10 +118,10 @@ struct Nodes {
 };
 
 // All rows of a thread's units.
-template <class Op, int V, int R>
-__device__ __forceinline__ void walk_all(ColumnWalk<Op, V, R>& walk,
-                                         Values<Op, V> (&total)[ColumnWalk<Op, V, R>::kUnits]) {
-    using Walk = ColumnWalk<Op, V, R>;
+template <class Op, int V, int R, Rows Near>
+__device__ __forceinline__ void walk_all(ColumnWalk<Op, V, R, Near>& walk,
+                                         Values<Op, V> (&total)[ColumnWalk<Op, V, R, Near>::kUnits]) {
+    using Walk = ColumnWalk<Op, V, R, Near>;
     int const rows = int(walk.args.n), last = R == kColumnLeafRows ? (rows - 1) / R : 0;  // number of the last leaf
     typename Walk::Cells sum[Walk::kUnits];
     Nodes<Op, V, Walk::kUnits> nodes;
@@ -149,19 +149,19 @@ constexpr int node_bytes =
     V * int(sizeof(typename Op::acc)) * thread_units(V * int(sizeof(typename Op::element)), kColumnLeafRows);
 constexpr int thread_blocks(int bytes) { return bytes <= 16 ? 4 : bytes <= 32 ? 3 : 2; }
 
-template <class Op, int V, int R>
+template <class Op, int V, int R, Rows Near>
 __global__ void __launch_bounds__(kColumnThreads, thread_blocks(node_bytes<Op, V>))
     thread_column_kernel(const __grid_constant__ ThreadArgs args) {
-    ColumnWalk<Op, V, R> walk(args);
-    constexpr int kUnits = ColumnWalk<Op, V, R>::kUnits;
+    ColumnWalk<Op, V, R, Near> walk(args);
+    constexpr int kUnits = ColumnWalk<Op, V, R, Near>::kUnits;
     Values<Op, V> total[kUnits];
-    walk_all<Op, V, R>(walk, total);
+    walk_all(walk, total);
 #pragma unroll
     for (int u = 0; u < kUnits; ++u) {
         unsigned const unit = walk.unit(u);
         if (unit >= args.units) continue;
         int64_t const out = args.in_order ? int64_t(unit) * V : args.places.at(unit).out;
-        store_columns<Op, V>(args, out, total[u]);
+        store_columns<Op, V>(args, out, total[u], Stream{});
     }
 }
 
@@ -177,7 +177,10 @@ void launch_thread_columns(const Problem& p, const Plan& plan, const Buffers& b)
     args.column_out_stride = columns.out_stride;
     args.results = results_of(p, b);
     args.places = decltype(args.places)::of_units(p.kept, V);
-    thread_column_kernel<Op, V, R><<<unsigned(plan.grid_x), plan.threads, 0, b.stream>>>(args);
+    auto const launch = [&](auto kernel) { kernel<<<unsigned(plan.grid_x), plan.threads, 0, b.stream>>>(args); };
+    if constexpr (R > kFewRows)
+        if (share_lines(args.row_step)) return launch(thread_column_kernel<Op, V, R, Rows::two_axes>);
+    launch(thread_column_kernel<Op, V, R, Rows::one_axis>);
 }
 
 }  // namespace

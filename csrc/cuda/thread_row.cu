@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(kThreadRowThreads) thread_row_kernel(const __g
         Values<Op, C> total;
 #pragma unroll
         for (int r = 0; r < C; ++r) total.of[r] = row_sum<Op, N>(rows.element + r * N);
-        return store_columns<Op, C>(args, first, total);
+        return store_columns<Op, C>(args, first, total, Stream{});
     }
 #pragma unroll 1
     for (int r = 0; first + r < args.rows; ++r) {

@@ -30,15 +30,20 @@ __global__ void __launch_bounds__(Warps* kWarp)
         __shared__ __align__(kVectorBytes) RowPart<Op> leaf[Warps];
         if (lane == 0) leaf[warp] = value[0];
         __syncthreads();
-        if (threadIdx.x != 0) return;
-        RowPart<Op> node[Warps];
+        if (warp != 0) return;
+        if constexpr (Warps == kWarp) {
+            value[0] = leaf[lane];
+            fold_rows<Op>(value, kWarp);
+        } else {
+            RowPart<Op> node[Warps];
 #pragma unroll
-        for (int i = 0; i < Warps; ++i) node[i] = leaf[i];
+            for (int i = 0; i < Warps; ++i) node[i] = leaf[i];
 #pragma unroll
-        for (int step = 1; step < Warps; step *= 2)
+            for (int step = 1; step < Warps; step *= 2)
 #pragma unroll
-            for (int i = 0; i < Warps; i += 2 * step) node[i] = join<Op>(node[i], node[i + step]);
-        value[0] = node[0];
+                for (int i = 0; i < Warps; i += 2 * step) node[i] = join<Op>(node[i], node[i + step]);
+            value[0] = node[0];
+        }
     }
     if (threadIdx.x == 0) store_result<Op>(results, 0, value[0]);
 }
@@ -55,6 +60,7 @@ cudaError_t run_tiny_row(const Problem& p, const Plan& plan, const Buffers& b) {
         };
         if (plan.threads <= kWarp) return launch(tiny_row_kernel<Op, 1>, 1);
         if (plan.threads <= 4 * kWarp) return launch(tiny_row_kernel<Op, 4>, 4);
+        if (plan.threads <= 16 * kWarp) return launch(tiny_row_kernel<Op, 16>, 16);
         launch(tiny_row_kernel<Op, kTinyLeaves>, kTinyLeaves);
     });
 }
