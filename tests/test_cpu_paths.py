@@ -68,10 +68,3 @@ def test_narrow_lanes_do_not_overflow(dtype):
             x = torch.full((n, 3), value, dtype=dtype)
             for view, dims in ((x, None), (x, 0), (x.t().contiguous(), 1), (x[:, :2], None), (x[:, :2], 0)):
                 assert (op(view, dims) == value * view.numel() // op(view, dims).numel()).all(), f"{value} {n} {dims}"
-
-
-def test_columns_too_long_to_transpose():
-    """A transposed sum whose columns are gathered in few columns at a time, and one whose are gathered one by one."""
-    for shape in ((40_003, 20), (70_003, 3)):
-        x = common.random_data(shape, torch.float32, seed=26)
-        assert_same_bits(op(x.t()), reference_sum(x.t()), f"{shape}")

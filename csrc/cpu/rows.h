@@ -5,6 +5,7 @@
 #include "leaf.h"
 #include "runs.h"
 #include "short_rows.h"
+#include "transposed_rows.h"
 
 template <class Op>
 
@@ -95,6 +96,8 @@ struct Rows {
     }
 
     void run(const Results& out, int threads, const ParallelFor& parallel_for) const {
+        if (TransposedRows<Op>::fits(problem))
+            return TransposedRows<Op>(problem, in, threads).run(out, threads, parallel_for);
         int64_t const leaves = leaves_of(Family::row, int(sizeof(E)), problem.n);
         int64_t const bytes = problem.outputs * problem.n * int64_t(sizeof(E));
         Cut const cut(problem.outputs, leaves, bytes, threads);

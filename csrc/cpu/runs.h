@@ -45,14 +45,13 @@ class Runs {
     static constexpr int kShort = 32 / int(sizeof(E));
     static constexpr int kGathered = 1024;  // elements at a time, where they are read one by one
 
-    // Where the last axis jumps and the one before it runs, the columns of memory that are read together: whole lines,
-    // and many of them, because each lies in a page of its own. None if columns are so long that the tile is too large.
+    // Where the last axis jumps and the one before it runs, the columns of memory that are read together: whole lines, and many
+    // of them, because each lies in a page of its own. They are short; rows of some leaves are read by transposed_rows.h.
     static int columns_of_tile(const AxisList& axes) {
-        constexpr int64_t kTileBytes = 2 << 20, kMost = 8 * kLine;
-        if (axes.count < 2 || axes.last().size == 0 || axes.last().stride <= 1 || axes.axis[axes.count - 2].stride != 1)
-            return 0;
-        int64_t const bytes = kTileBytes / axes.last().size / kLine * kLine;
-        return int((bytes < kMost ? bytes : kMost) / int64_t(sizeof(E)));
+        constexpr int kMost = 8 * kLine / int(sizeof(E));
+        if (axes.count < 2 || axes.last().stride <= 1) return 0;
+        Axis const columns = axes.axis[axes.count - 2];
+        return columns.stride != 1 ? 0 : columns.size < kMost ? int(columns.size) : kMost;
     }
 
     const E* take(int64_t count) {

@@ -1,0 +1,106 @@
+"""Sums down the columns of memory on the CPU: leaves side by side, short and long columns, tiles that end anywhere. The
+bits are those of a contiguous copy, whose elements have the same order."""
+
+import math
+
+import pytest
+import torch
+
+from tests import common
+from tests.common import COMPLEX, REAL, assert_same_bits, name, op
+from tests.family import FAMILY, results
+
+# Memory that is read down its columns, the last of which is the one that moves fastest: (batch, rows, columns).
+MEMORY = {
+    "leaves side by side": (1, 4096, 40),
+    "leaves side by side, the last vector overlaps": (1, 2048, 77),
+    "leaves side by side, two strips": (1, 1024, 1030),
+    "leaves side by side, a strip of less than a vector": (1, 2048, 67),
+    "leaves side by side, in batches": (3, 1024, 24),
+    "few columns of whole leaves": (1, 4096, 3),
+    "short columns": (1, 300, 501),
+    "short columns, in batches of less than a leaf": (40, 30, 17),
+    "short columns, in odd batches": (5, 321, 50),
+    "columns of a few rows": (1, 3, 9000),
+    "columns of a vector": (1, 8, 4001),
+    "long columns": (1, 2900, 129),
+    "long columns, in batches": (3, 2101, 40),
+    "long columns, cut into parts": (1, 40_003, 21),
+    "few long columns": (1, 30_001, 3),
+    "wide": (1, 1100, 700),
+}
+VIEWS = {
+    "whole": lambda x: x.transpose(1, 2),
+    "at an odd address": lambda x: (
+        x.flatten()[1 : 1 + x.shape[0] * (x.shape[1] - 1) * x.shape[2]]
+        .view(x.shape[0], x.shape[1] - 1, x.shape[2])
+        .transpose(1, 2)
+    ),
+    "with gaps": lambda x: x[:, :, 1:].transpose(1, 2),
+}
+MEMBERS = [member for member in FAMILY if torch.float32 not in member.composed]
+
+
+@pytest.mark.parametrize("dtype", [*REAL, *COMPLEX], ids=name)
+@pytest.mark.parametrize("memory", MEMORY)
+def test_bits_are_those_of_a_copy(threads, dtype, memory):
+    base = common.random_data(MEMORY[memory], dtype, seed=31)
+    for layout, view in VIEWS.items():
+        x = view(base)
+        for dims in (None, (1, 2)):
+            want = op(x.contiguous(), dims)
+            for count in (1, 2, 8):
+                threads(count)
+                assert_same_bits(op(x, dims), want, f"{layout} dims {dims}, {count} threads")
+
+
+@pytest.mark.parametrize("accumulate", ["double", "compensated"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.complex64], ids=name)
+def test_other_accumulators(threads, dtype, accumulate):
+    for shape in MEMORY.values():
+        x = common.random_data(shape, dtype, seed=32).transpose(1, 2)
+        want = op(x.contiguous(), accumulate=accumulate)
+        for count in (1, 8):
+            threads(count)
+            assert_same_bits(op(x, accumulate=accumulate), want, f"{shape}, {count} threads")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int8, torch.int32, torch.complex64], ids=name)
+@pytest.mark.parametrize("member", MEMBERS, ids=str)
+def test_other_operators(threads, member, dtype):
+    if dtype not in member.dtypes or dtype in member.composed or member.dims == "one":
+        pytest.skip(f"{member} has no kernel for whole tensors of {dtype}")
+    for shape in ((4096, 40), (300, 501), (5003, 45)):
+        x = member.data(shape, dtype, seed=33).t()
+        dim = [0, 1] if member.dims == "any" else None
+        want = [result.clone() for result in results(member.ours(x.contiguous(), dim, False))]
+        for count in (1, 8):
+            threads(count)
+            for got, expected in zip(results(member.ours(x, dim, False)), want, strict=True):
+                assert_same_bits(got, expected, f"{member} {shape}, {count} threads")
+
+
+@pytest.mark.parametrize("dtype", REAL, ids=name)
+def test_special_values(dtype):
+    """-0.0 stays, and a NaN or an infinity anywhere is found."""
+    for shape in ((1024, 20), (300, 60), (2900, 20)):
+        zeros = torch.full(shape, -0.0, dtype=dtype)
+        assert math.copysign(1, op(zeros.t()).item()) == -1, f"{shape}"
+        for value in (math.nan, math.inf):
+            for place in (0, 1, shape[1], zeros.numel() // 2, zeros.numel() - 1):
+                x = torch.zeros(shape, dtype=dtype)
+                x.view(-1)[place] = value
+                assert_same_bits(op(x.t()), op(x.t().contiguous()), f"{shape} {value} at {place}")
+                assert math.isnan(op(x.t()).item()) or value == math.inf
+
+
+def test_nothing_is_read_around_memory():
+    """Of the memory in front of a matrix, between its rows and behind it."""
+    for shape in MEMORY.values():
+        batch, rows, columns = shape
+        base = torch.full((batch * rows * (columns + 5) + 64,), math.nan)
+        view = base[32:-32].view(batch, rows, columns + 5)[:, :, :columns]
+        view.copy_(common.random_data(shape, torch.float32, seed=35))
+        x = view.transpose(1, 2)
+        assert_same_bits(op(x), op(x.contiguous()), f"{shape}")
+        assert not op(x).isnan()
