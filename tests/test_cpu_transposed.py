@@ -80,6 +80,42 @@ def test_other_operators(threads, member, dtype):
                 assert_same_bits(got, expected, f"{member} {shape}, {count} threads")
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int8], ids=name)
+@pytest.mark.parametrize("member", MEMBERS, ids=str)
+def test_repeated_rows(member, dtype):
+    """Leaves of expanded rows are computed once."""
+    if dtype not in member.dtypes or dtype in member.composed or member.dims in ("whole", "one"):
+        pytest.skip(f"{member} has no kernel for columns of {dtype}")
+    row = member.data((1, 300), dtype, seed=34)
+    for rows in (2, 8, 9, 64, 1003, 70_000 // 8):
+        x = row.expand(rows, 300)
+        pairs = zip(results(member.ours(x, 0, False)), results(member.ours(x.contiguous(), 0, False)), strict=True)
+        for got, want in pairs:
+            assert_same_bits(got, want, f"{member} {rows} rows")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int8], ids=name)
+@pytest.mark.parametrize("member", MEMBERS, ids=str)
+def test_repeated_results(member, dtype):
+    """Results along expanded axes are computed once: of rows and of columns, in front, in the middle and behind."""
+    if dtype not in member.dtypes or dtype in member.composed or member.dims == "whole":
+        pytest.skip(f"{member} has no kernel for rows of {dtype}")
+    for shape, sizes, dim in (
+        ((7, 1, 40), (7, 5, 40), 2),
+        ((7, 1, 40), (7, 5, 40), 0),
+        ((1, 30, 40), (6, 30, 40), 1),
+        ((1, 3000, 1), (6, 3000, 3), 1),
+        ((1, 1, 50, 1, 9), (2, 3, 50, 4, 9), 2),
+        ((1, 2, 9, 1, 60), (2, 2, 9, 4, 60), 4),
+    ):
+        x = member.data(shape, dtype, seed=36)
+        kept = [size for d, size in enumerate(sizes) if d != dim]
+        pairs = zip(results(member.ours(x.expand(sizes), dim, False)), results(member.ours(x, dim, False)), strict=True)
+        for got, once in pairs:
+            want = once.expand(kept)
+            assert_same_bits(got, want, f"{member} {shape} as {sizes} dim {dim}")
+
+
 @pytest.mark.parametrize("dtype", REAL, ids=name)
 def test_special_values(dtype):
     """-0.0 stays, and a NaN or an infinity anywhere is found."""

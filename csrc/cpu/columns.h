@@ -129,13 +129,27 @@ struct Columns {
         return count;
     }
 
+    // Whole leaves of a row that is repeated, as in an expanded tensor: all are the same, and so are all nodes of a level. Returns
+    // how many leaves that makes.
+    uint64_t repeated(const Strip& s, Odometer& at, int64_t rows, Sums* level) const {
+        uint64_t const count = uint64_t(rows / kColumnLeafRows);
+        if (Op::indexed || problem.reduced.count != 1 || problem.reduced.last().stride != 0 || count == 0) return 0;
+        leaf(s, at, kColumnLeafRows, 0, 0, level);
+        for (int d = 1; count >> d; ++d)
+            for (int p = 0; p < s.packs; ++p)
+                level[d * packs + p] = Pack::combine(level[(d - 1) * packs + p], level[(d - 1) * packs + p]);
+        at.advance(int64_t(count - 1) * kColumnLeafRows);
+        return count;
+    }
+
     // The node over leaves [first, last) of a strip, in the first of the levels.
     void node(int64_t unit, int64_t first, int64_t last, Sums* level) const {
         Strip const s = strip(unit);
         Odometer at(problem.reduced, first * kColumnLeafRows);
         int64_t const begin = first * kColumnLeafRows, past = last * kColumnLeafRows;
         int64_t const rows = (problem.n < past ? problem.n : past) - begin;
-        uint64_t count = groups(s, at, rows, level);
+        uint64_t count = repeated(s, at, rows, level);
+        if (count == 0) count = groups(s, at, rows, level);
         for (int64_t r = int64_t(count) * kColumnLeafRows; r < rows; r += kColumnLeafRows, ++count)
             leaf(s, at, int(rows - r < kColumnLeafRows ? rows - r : kColumnLeafRows), begin + r, count, level);
         total(count, s.packs, level);
