@@ -2,6 +2,7 @@
 #pragma once
 
 #include "leaf.h"
+#include "strided.h"
 #include "transpose.h"
 #include "walk.h"
 
@@ -29,15 +30,11 @@ class Runs {
     }
 
     // The next `count` elements: where they lie, or else copied to `together`; and as many behind them, if the run has them: of the
-    // next one, the first lines were prefetched.
+    // next one, the first lines were prefetched, and what was copied is in the first-level cache.
     GPUREDUCE_HD Elements<E> next(int count, E* together) {
         if (left == 0) refill();
-        if (left < count) {
-            const E* const x = collect(count, together);
-            return {x, left >= count ? here : x};
-        }
-        const E* const x = take(count);
-        return {x, left >= count ? here : x};
+        const E* const x = left < count ? collect(count, together) : take(count);
+        return {x, in_place && left >= count ? here : x};
     }
 
   private:
@@ -129,8 +126,7 @@ class Runs {
     void gather() {
         int64_t const stride = axes.count ? axes.last().stride : 0;
         left = at.run() < kGathered ? at.run() : kGathered;
-        const E* const source = row + at.offset;
-        for (int i = 0; i < left; ++i) buffer[i] = load_element(source + i * stride);
+        copy_strided(row + at.offset, stride, int(left), buffer.data);
         here = buffer.data;
         at.advance(left);
     }
