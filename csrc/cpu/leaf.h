@@ -117,7 +117,7 @@ struct VectorLeaf {
     }
     static GPUREDUCE_HD Vector<A> full_vector(Elements<E> leaf) {
         const E* const x = leaf.x;
-        // What was copied is in the first-level cache, where touching would take a third of the time.
+        // Not what is in the caches: of a leaf that was copied to the first-level one, touching would take a third of the time.
         bool const touches = leaf.next != x;
         auto const vector = [=](int i) __attribute__((always_inline)) {
             if (i % (kVectors / kParts) == 0 && touches)

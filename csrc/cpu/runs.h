@@ -14,6 +14,7 @@ class Runs {
     Runs(const Problem& p, const E* end)
         : axes(p.reduced),
           end(end),
+          from_memory(distinct(p.kept) * distinct(axes) >= kCached),
           in_place((axes.count == 0 || axes.last().stride == 1) && p.misalignment % int(sizeof(E)) == 0),
           short_runs(in_place && axes.count > 1 && axes.last().size <= kShort),
           most_columns(columns_of_tile(axes)),
@@ -29,18 +30,27 @@ class Runs {
         left = columns_left = 0;
     }
 
-    // The next `count` elements: where they lie, or else copied to `together`; and as many behind them, if the run has them: of the
-    // next one, the first lines were prefetched, and what was copied is in the first-level cache.
+    // The next `count` elements: where they lie, or else copied to `together`; and as many behind them, if the run has them and they
+    // come from memory: of the next run, the first lines were prefetched.
     GPUREDUCE_HD Elements<E> next(int count, E* together) {
         if (left == 0) refill();
         const E* const x = left < count ? collect(count, together) : take(count);
-        return {x, in_place && left >= count ? here : x};
+        return {x, from_memory && in_place && left >= count ? here : x};
     }
 
   private:
     static constexpr int kLine = 64, kPadding = kLine / int(sizeof(E));
     static constexpr int kShort = 32 / int(sizeof(E));
+    static constexpr int64_t kCached =
+        (16 << 20) / int(sizeof(E));        // elements that may be in the caches when they are read
     static constexpr int kGathered = 1024;  // elements at a time, where they are read one by one
+
+    static int64_t distinct(const AxisList& axes) {
+        int64_t elements = 1;
+        for (int d = 0; d < axes.count; ++d)
+            if (axes.axis[d].stride != 0) elements *= axes.axis[d].size;
+        return elements;
+    }
 
     // Where the last axis jumps and the one before it runs, the columns of memory that are read together: whole lines, and many
     // of them, because each lies in a page of its own. They are short; rows of some leaves are read by transposed_rows.h.
@@ -133,7 +143,7 @@ class Runs {
 
     const AxisList& axes;
     const E* const end;
-    bool const in_place, short_runs;
+    bool const from_memory, in_place, short_runs;
     int const most_columns;  // of a tile
     int64_t const pitch;     // of its columns in the buffer
     Buffer<E> buffer;
