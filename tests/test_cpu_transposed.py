@@ -3,6 +3,8 @@ bits are those of a contiguous copy, whose elements have the same order."""
 
 import math
 
+import hypothesis
+import hypothesis.strategies as st
 import pytest
 import torch
 
@@ -70,7 +72,8 @@ def test_other_accumulators(threads, dtype, accumulate):
 def test_other_operators(threads, member, dtype):
     if dtype not in member.dtypes or dtype in member.composed or member.dims == "one":
         pytest.skip(f"{member} has no kernel for whole tensors of {dtype}")
-    for shape in ((4096, 40), (300, 501), (5003, 45)):
+    # of one byte, a leaf has 2,048 elements: columns of fewer, of as many and of some more
+    for shape in ((4096, 40), (300, 501), (1030, 40), (2047, 9), (2048, 9), (2049, 9), (5003, 45)):
         x = member.data(shape, dtype, seed=33).t()
         dim = [0, 1] if member.dims == "any" else None
         want = [result.clone() for result in results(member.ours(x.contiguous(), dim, False))]
@@ -78,6 +81,46 @@ def test_other_operators(threads, member, dtype):
             threads(count)
             for got, expected in zip(results(member.ours(x, dim, False)), want, strict=True):
                 assert_same_bits(got, expected, f"{member} {shape}, {count} threads")
+
+
+@st.composite
+def views(draw):
+    """Sizes of memory around the constants of the engine, and a view of it: permuted, cut, with steps and repeats."""
+    edges = [1, 2, 3, 8, 9, 16, 31, 64, 65, 130, 257, 512, 1023, 1025, 1030, 1537, 2047, 2048, 2049, 4100]
+    sizes = draw(st.lists(st.sampled_from(edges), min_size=2, max_size=4))
+    while math.prod(sizes) > 150_000:
+        sizes[sizes.index(min(s for s in sizes if s > 1))] = 1
+    order = draw(st.permutations(range(len(sizes))))
+    cut, first, step = draw(st.integers(0, len(sizes) - 1)), draw(st.integers(0, 1)), draw(st.integers(1, 3))
+    repeats = draw(st.sampled_from([0, 0, 0, 3]))
+
+    def view(x):
+        x = x.narrow(cut, 0, x.shape[cut])[(slice(None),) * cut + (slice(first, None, step),)].permute(order)
+        return x.unsqueeze(1).expand(x.shape[0], repeats, *x.shape[1:]) if repeats else x
+
+    return sizes, view
+
+
+@hypothesis.settings(max_examples=60)
+@hypothesis.given(problem=views(), count=st.sampled_from([1, 2, 8]), data=st.data())
+def test_any_view_has_the_bits_of_its_copy(problem, count, data):
+    sizes, view = problem
+    dtype = data.draw(
+        st.sampled_from([torch.float32, torch.float16, torch.float64, torch.int8, torch.bool, torch.int16])
+    )
+    whole = [m for m in MEMBERS if m.dims != "one" and dtype in m.dtypes and dtype not in m.composed]
+    member = data.draw(st.sampled_from(whole))
+    x = view(member.data(tuple(sizes), dtype, seed=37))
+    hypothesis.assume(x.numel() > 0)
+    dim = list(range(x.dim())) if member.dims == "any" else None
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        got, want = (results(member.ours(t, dim, False)) for t in (x, x.contiguous()))
+    finally:
+        torch.set_num_threads(before)
+    for one, other in zip(got, want, strict=True):
+        assert_same_bits(one, other, f"{member} {dtype} {sizes}, {tuple(x.shape)} by {x.stride()}, {count} threads")
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int8], ids=name)

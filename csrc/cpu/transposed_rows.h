@@ -25,7 +25,9 @@ struct TransposedRows {
     static constexpr int kPitch = kElements + kPanel + kLine;  // of them in the buffer
     // A tile of short columns is half of a second-level cache, and has at least four lines a row.
     static constexpr int64_t kShortElements = (256 << 10) / int(sizeof(E));
-    static constexpr int64_t kShort = kShortElements / (4 * kLine);
+    // Columns shorter than a leaf are short in any case: in long ones, a leaf lies in two.
+    static constexpr int64_t kShort =
+        kShortElements / (4 * kLine) > kElements ? kShortElements / (4 * kLine) : kElements;
 
     enum class Way { side_by_side, short_columns, long_columns };
 
