@@ -61,13 +61,13 @@ struct Plan {
     int threads_across = 0;    // column, thread_column: threads side by side over columns, the others share the rows
     int vector_columns = 0;    // column, thread_column: columns per thread, of each of its units
     int tile_batches = 0;      // batch_column: batches of a block, 0 if a batch has several blocks, or rounds of one
-    int run_leaves = 0;        // column: consecutive leaves of a thread
-    int counter_levels = 0;    // column, narrow_column: of a counter in shared memory
+    int run_leaves = 0;        // column: consecutive leaves of a thread; staged_column: of a warp
+    int counter_levels = 0;    // column, narrow_column, staged_column: of a counter in shared memory
     int tile_leaves = 0;       // narrow_column: leaves in shared memory at once
     int lanes_per_column = 0;  // narrow_column: that fold a column of a tile
     int value_pitch = 0;       // narrow_column: values of leaves from column to column
-    int stage_bytes = 0;       // narrow_column: a tile in shared memory
-    int shared_bytes = 0;      // column, narrow_column: per block
+    int stage_bytes = 0;       // narrow_column: a tile in shared memory; staged_column: a leaf
+    int shared_bytes = 0;      // kernels of columns: per block
     int64_t chunk_leaves = 0;  // leaves per block, a power of two
     int64_t chunks = 1;        // blocks per row or column tile
     int64_t grid_x = 0, grid_y = 1;
