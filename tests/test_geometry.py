@@ -43,8 +43,8 @@ def matrices(total_bytes, element_bytes):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64], ids=common.name)
 @pytest.mark.parametrize("megabytes", [64, 200, 1024])
 def test_large_sums_keep_memory_busy(dtype, megabytes):
-    """Each thread has 128 bytes in flight, a leaf if it has one of three columns; an H200's SM wants 48 KB of them; with
-    fewer blocks bandwidth is lost."""
+    """Each thread has 128 bytes in flight, or a leaf of three columns; an H200's SM wants 48 KB of them; with fewer
+    blocks bandwidth is lost."""
     for shape, dim in itertools.product(matrices(megabytes << 20, dtype.itemsize), (0, 1)):
         plan = common.description(torch.empty(shape, dtype=dtype, device="meta"), dim, sms=132)
         each = 8 * 3 * dtype.itemsize if plan["path"] == "batch_column" else 128
