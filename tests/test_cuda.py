@@ -131,7 +131,7 @@ def test_many_graphs_replayed_on_two_streams_at_once():
 
 
 def test_branches_of_a_graph_do_not_meet():
-    """Launches of one branch share a mailbox that grows with them; branches that run at once have one each."""
+    """Launches of branches that run at once, of any number of chunks, have mailboxes of their own."""
     inputs = [torch.full((1 << 21,), float(i + 1), device="cuda") for i in range(4)]
     wide = [t.view(1 << 12, 512) for t in inputs]
     tall = [t.view(1 << 17, 16)[:, :5] for t in inputs]

@@ -1,38 +1,28 @@
 // Blocks of memory transposed in registers.
 #pragma once
 
-template <int Bytes, int VectorBytes>
+template <int Bytes>
 
-struct LineOf;  // a vector as words of so many bytes
-template <> struct LineOf<1, 16> {
-    using type = uint8_t __attribute__((vector_size(16)));
+struct WordOf;
+template <> struct WordOf<1> {
+    using type = uint8_t;
 };
-template <> struct LineOf<2, 16> {
-    using type = uint16_t __attribute__((vector_size(16)));
+template <> struct WordOf<2> {
+    using type = uint16_t;
 };
-template <> struct LineOf<4, 16> {
-    using type = uint32_t __attribute__((vector_size(16)));
+template <> struct WordOf<4> {
+    using type = uint32_t;
 };
-template <> struct LineOf<8, 16> {
-    using type = uint64_t __attribute__((vector_size(16)));
+template <> struct WordOf<8> {
+    using type = uint64_t;
 };
-template <> struct LineOf<16, 16> {
-    using type = unsigned __int128 __attribute__((vector_size(16)));
+template <> struct WordOf<16> {
+    using type = unsigned __int128;
 };
-template <> struct LineOf<1, 32> {
-    using type = uint8_t __attribute__((vector_size(32)));
-};
-template <> struct LineOf<2, 32> {
-    using type = uint16_t __attribute__((vector_size(32)));
-};
-template <> struct LineOf<4, 32> {
-    using type = uint32_t __attribute__((vector_size(32)));
-};
-template <> struct LineOf<8, 32> {
-    using type = uint64_t __attribute__((vector_size(32)));
-};
-template <> struct LineOf<16, 32> {
-    using type = unsigned __int128 __attribute__((vector_size(32)));
+template <int Bytes, int VectorBytes>
+struct LineOf {  // a vector as words of so many bytes
+    using Word = typename WordOf<Bytes>::type;
+    using type __attribute__((vector_size(VectorBytes))) = Word;
 };
 
 // One vector of each of as many lines as 16 bytes hold words: squares of words side by side, one in each 16 bytes. Words of lines
