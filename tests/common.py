@@ -131,9 +131,9 @@ def assert_same_bits(got, want, what=""):
         raise AssertionError(f"{what}: {int(wrong.sum())} of {wrong.numel()} differ; (index, got, expected): {pairs}")
 
 
-def description(x, dim=None, keepdim=False, *, dtype=None, accumulate=None, sms=132):
+def description(x, dim=None, keepdim=False, *, dtype=None, accumulate=None, sms=132, op="sum"):
     """The plan and the tree of a call, as the dictionary behind torch_reduce.explain."""
-    text = torch.ops.gpureduce._explain(x, dim, keepdim, dtype=dtype, accumulate=accumulate, sms=sms)
+    text = torch.ops.gpureduce._explain(x, dim, keepdim, dtype=dtype, accumulate=accumulate, sms=sms, op=op)
     return json.loads(text)
 
 

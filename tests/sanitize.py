@@ -19,8 +19,17 @@ import torch_reduce
 from tests import common, read_checker
 from tests.family import FAMILY, results
 
-SHORT_ROW, WARP_ROW, BLOCK_ROW, COLUMN, STAGED_ROW, THREAD_COLUMN, STAGED_COLUMN = 2, 3, 4, 5, 7, 9, 12
-ROW_PATHS = {"short_row", "warp_row", "block_row", "staged_row", "tiny_row", "thread_row"}
+SHORT_ROW, WARP_ROW, BLOCK_ROW, COLUMN, STAGED_ROW, THREAD_COLUMN, STAGED_COLUMN, TRANSPOSED_ROW = (
+    2,
+    3,
+    4,
+    5,
+    7,
+    9,
+    12,
+    13,
+)
+ROW_PATHS = {"short_row", "warp_row", "block_row", "staged_row", "tiny_row", "thread_row", "transposed_row"}
 PATHS = ROW_PATHS | {"column", "narrow_column", "thread_column", "batch_column", "staged_column"}
 LOADERS = {"vector", "unaligned", "gather", "nested", "strided"}
 seen_paths, seen_loaders, calls = set(), set(), 0
@@ -162,6 +171,27 @@ def walks(dtype):
         check(x, [0, 2, 4])
 
 
+def transposed_rows(dtype):
+    """Tiles of whole columns, of leaves side by side, of parts of long columns; the last ends with the tensor."""
+    if dtype in common.INTEGER:  # whose axes are sorted
+        return
+    leaf, cell = common.leaf_elements(dtype), max(1, 4 // dtype.itemsize)
+    for rows, columns, across in (
+        (49, 12, 0),
+        (leaf, 12, 8),
+        (leaf + 3, 12, 0),
+        (7200, 2 * common.components(dtype), 0),
+    ):
+        x = common.random_data((rows, columns), dtype, seed=rows)
+        for threads in (64, 0):
+            force(path=TRANSPOSED_ROW, threads=threads, threads_across=across)
+            check(x, None, lambda t: t.t())
+            check(x, None, lambda t, c=cell: t[:, c:].t())
+    if dtype == torch.float32:  # launches that share a mailbox
+        force(path=TRANSPOSED_ROW, chunk_leaves=1024)
+        check(common.random_data((leaf, 1100), dtype, seed=leaf), None, lambda t: t.t())
+
+
 def lists(dtype):
     """Norms and clips of lists: whole leaves, ragged and misaligned ones, chunks that join, tables of both sizes."""
     global calls
@@ -241,6 +271,8 @@ def family(dtype):
             if dtype in (torch.float32, torch.bfloat16):
                 compare_family(member, x, dim, lambda t: t[:, 1:])
                 compare_family(member, x, dim, lambda t: t[::2, ::2])
+        force(path=TRANSPOSED_ROW)
+        compare_family(member, member.data((300, 96), dtype, seed=3), None, lambda t: t.t())
     force()
 
 
@@ -299,6 +331,7 @@ def sums(dtype):
     thread_rows(dtype)
     batch_columns(dtype)
     narrow_columns(dtype)
+    transposed_rows(dtype)
     odd_columns(dtype)
     long_batches(dtype)
     layouts(dtype)

@@ -1,6 +1,7 @@
 #include "plan.h"
 
 #include "planners.h"
+#include "transposed.h"
 
 namespace gpureduce {
 namespace {
@@ -17,15 +18,16 @@ Accumulator accumulator_of(const Problem& p) {
                      Op::order_free,
                      Op::pivoted,
                      is_heavy<Op>,
-                     Op::coverage};
+                     Op::coverage,
+                     has_transposed_rows<Op>};
         });
     return found;
 }
 
 const char* name_of(Path path) {
-    constexpr const char* names[] = {"nothing",       "short_row",     "warp_row",   "block_row",
-                                     "column",        "narrow_column", "staged_row", "tiny_row",
-                                     "thread_column", "batch_column",  "thread_row", "staged_column"};
+    constexpr const char* names[] = {"nothing",       "short_row",     "warp_row",      "block_row",     "column",
+                                     "narrow_column", "staged_row",    "tiny_row",      "thread_column", "batch_column",
+                                     "thread_row",    "staged_column", "transposed_row"};
     return names[int(path)];
 }
 const char* name_of(Loader loader) {
@@ -115,6 +117,8 @@ std::string to_json(const Problem& p, const Plan& plan) {
     json.add("threads_across", plan.threads_across);
     json.add("vector_columns", plan.vector_columns);
     json.add("tile_batches", plan.tile_batches);
+    json.add("tile_columns", plan.tile_columns);
+    json.add("tile_starts", plan.tile_starts);
     json.add("run_leaves", plan.run_leaves);
     json.add("tile_leaves", plan.tile_leaves);
     json.add("shared_bytes", plan.shared_bytes);

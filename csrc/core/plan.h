@@ -11,21 +11,23 @@ namespace gpureduce {
 // What the planner may know of a device, as plain numbers.
 struct DeviceTraits {
     int sm_count = 132;
+    int shared_bytes = 227 << 10;  // of shared memory that a block can have
 };
 
 enum class Path : uint8_t {
-    nothing,        // no outputs
-    short_row,      // a group of 1 to 32 lanes per row of at most one leaf, several rows in flight
-    warp_row,       // a warp per row
-    block_row,      // a block per chunk of leaves; the block of the last chunk collects the others
-    column,         // threads own columns; the block of the last chunk of a tile collects the others
-    narrow_column,  // few columns, read as one run through shared memory
-    staged_row,     // rows of at most one leaf at any alignment, read as one run through shared memory
-    tiny_row,       // one row of a few leaves of whole packs, by one block
-    thread_column,  // columns of few rows, a thread each
-    batch_column,   // three columns in one or many batches, a thread a leaf
-    thread_row,     // rows of two or three elements without gaps, a thread for as many as are whole packs
-    staged_column,  // columns of odd width, read as runs of rows through shared memory
+    nothing,         // no outputs
+    short_row,       // a group of 1 to 32 lanes per row of at most one leaf, several rows in flight
+    warp_row,        // a warp per row
+    block_row,       // a block per chunk of leaves; the block of the last chunk collects the others
+    column,          // threads own columns; the block of the last chunk of a tile collects the others
+    narrow_column,   // few columns, read as one run through shared memory
+    staged_row,      // rows of at most one leaf at any alignment, read as one run through shared memory
+    tiny_row,        // one row of a few leaves of whole packs, by one block
+    thread_column,   // columns of few rows, a thread each
+    batch_column,    // three columns in one or many batches, a thread a leaf
+    thread_row,      // rows of two or three elements without gaps, a thread for as many as are whole packs
+    staged_column,   // columns of odd width, read as runs of rows through shared memory
+    transposed_row,  // rows that go down the columns of memory, read as tiles through shared memory
 };
 
 enum class Loader : uint8_t {
@@ -57,9 +59,9 @@ struct Plan {
     int lanes_per_row = 0;     // short_row, staged_row
     int lane_loads = 0;        // short_row: 16-byte loads of a lane, 1, 2 or 4
     int rows_per_group = 0;    // short_row: rows of a lane group
-    int tile_rows = 0;         // staged_row: rows in shared memory, of one block
+    int tile_rows = 0;         // staged_row, transposed_row: rows in shared memory, of one block
     int threads_across = 0;    // column, thread_column: threads side by side over columns, the others share the rows
-    int vector_columns = 0;    // column, thread_column: columns per thread, of each of its units
+    int vector_columns = 0;    // columns of a load: column, transposed_row, and thread_column, of each of its units
     int tile_batches = 0;      // batch_column: batches of a block, 0 if a batch has several blocks, or rounds of one
     int run_leaves = 0;        // column: consecutive leaves of a thread; staged_column: of a warp
     int counter_levels = 0;    // column, narrow_column, staged_column: of a counter in shared memory
@@ -67,10 +69,13 @@ struct Plan {
     int lanes_per_column = 0;  // narrow_column: that fold a column of a tile
     int value_pitch = 0;       // narrow_column: values of leaves from column to column
     int stage_bytes = 0;       // narrow_column: a tile in shared memory; staged_column: a leaf
-    int shared_bytes = 0;      // kernels of columns: per block
+    int shared_bytes = 0;      // kernels of columns, transposed_row: per block
+    int tile_columns = 0;      // transposed_row: columns of a tile
+    int tile_starts = 0;       // transposed_row: rows of a tile in which leaves begin that it owns
     int64_t chunk_leaves = 0;  // leaves per block, a power of two
     int64_t chunks = 1;        // blocks per row or column tile
     int64_t grid_x = 0, grid_y = 1;
+    int64_t rows_of_launch = 1, leaves_of_launch = 0;  // transposed_row: of each of some launches
     int64_t mailbox_bytes = 0;  // zeroed memory through which blocks join; it is zero again afterwards
 };
 
@@ -116,6 +121,8 @@ inline constexpr int kStagedColumnStages = 2;     // leaves of a warp in shared 
 inline constexpr int kThreadRows = 128;           // of a column of thread_column.cu
 inline constexpr int kFewRows = 4;                // all of which are in flight there
 inline constexpr int kBatchColumns = 3;           // of batch_column.cu, of whose elements a leaf is whole packs
+inline constexpr int kTransposedThreads = 512;    // of a block of transposed_row.cuh, at most
+inline constexpr int kTransposedGroup = 1024;     // leaves whose values one block collects
 constexpr bool has_batch_columns(int element_bytes, Accumulate accumulate) {
     return element_bytes >= 2 && element_bytes <= 8 && accumulate == Accumulate::native;
 }

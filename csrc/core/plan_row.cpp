@@ -191,6 +191,11 @@ void plan_row(Plan& plan, const Problem& p, const DeviceTraits& device, Accumula
     int const element_bytes = dtype_info(p.in).bytes;
     int64_t const leaves = leaves_of(Family::row, element_bytes, p.n);
     int64_t const short_limit = int64_t(kLanes) * components_of(element_bytes);
+    bool const may_transpose = force.path == 0 || force.path == 1 + int(Path::transposed_row);
+    if (may_transpose && is_transposed_row(p, element_bytes, acc)) {
+        if (plan_transposed_row(plan, p, device, acc, force)) return;
+        plan = Plan{};
+    }
     plan.loader = row_loader(p, element_bytes, acc);
     // A warp a row needs no barrier, and pays for few leaves, some more with a ragged end or looked at twice, if the rows fill half
     // a wave of warps. The reads of longer rows would be far apart in memory. Places (12 bytes or more) take a block long to fold.

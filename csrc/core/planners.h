@@ -21,6 +21,7 @@ struct Accumulator {
     int unit_columns;  // of column.cu
     bool order_free, pivoted, heavy;
     Coverage coverage;
+    bool has_transposed_rows;
     int mailbox_bytes() const { return 2 * bytes; }  // every 4 bytes travel with a mark
 };
 
@@ -43,6 +44,9 @@ bool columns_fit_vectors(const Problem& p, int element_bytes, int columns);
 bool is_staged_column(const Problem& p, int element_bytes);
 bool plan_staged_column(Plan& plan, const Problem& p, const DeviceTraits& device, Accumulator acc,
                         const Geometry& force);
+bool is_transposed_row(const Problem& p, int element_bytes, Accumulator acc);
+bool plan_transposed_row(Plan& plan, const Problem& p, const DeviceTraits& device, Accumulator acc,
+                         const Geometry& force);
 bool is_narrow(const Problem& p, int element_bytes);
 bool plan_narrow_column(Plan& plan, const Problem& p, const DeviceTraits& device, Accumulator acc,
                         const Geometry& force);

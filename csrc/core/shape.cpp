@@ -1,5 +1,7 @@
 #include "shape.h"
 
+#include <algorithm>
+
 namespace gpureduce {
 namespace {
 
@@ -13,6 +15,22 @@ void append(AxisList& list, Axis next) {
         }
     }
     list.axis[list.count++] = next;
+}
+
+// Whether elements may come in any order, and none is told its place.
+bool comes_in_any_order(OpKey key) {
+    bool found = false;
+    visit_first(
+        AllOps{}, [&](auto op) { return op.key == key; },
+        [&](auto op) { found = decltype(op)::order_free && !decltype(op)::indexed; });
+    return found;
+}
+
+// From the axis that moves slowest in memory to the one that moves fastest; those that stand still come first.
+void sort_by_stride(AxisList& list) {
+    std::stable_sort(list.axis, list.axis + list.count, [](const Axis& a, const Axis& b) {
+        return b.stride != 0 && (a.stride == 0 || a.stride > b.stride);
+    });
 }
 
 int fastest_axis(const AxisList& list) {
@@ -34,16 +52,20 @@ Problem make_problem(const int64_t* sizes, const int64_t* strides, const bool* r
     p.misalignment = misalignment;
     for (int d = 0; d < dims; ++d) (reduce[d] ? p.n : p.outputs) *= sizes[d];
 
+    AxisList reduced_axes;
     int64_t out_stride = p.outputs;
     for (int d = 0; d < dims; ++d) {
         if (sizes[d] == 1) continue;  // dropped before the family is chosen: a matrix of one column is a row
         if (reduce[d]) {
-            append(p.reduced, {sizes[d], strides[d], 0});
+            reduced_axes.axis[reduced_axes.count++] = {sizes[d], strides[d], 0};
         } else {
             out_stride = sizes[d] > 0 ? out_stride / sizes[d] : 0;
             append(p.kept, {sizes[d], strides[d], out_stride});
         }
     }
+
+    if (comes_in_any_order(key)) sort_by_stride(reduced_axes);
+    for (int i = 0; i < reduced_axes.count; ++i) append(p.reduced, reduced_axes.axis[i]);
 
     // Strides decide the family, never sizes: the axis that moves fastest in memory; a tie or all-zero strides is a row.
     int const kept = fastest_axis(p.kept), reduced = fastest_axis(p.reduced);

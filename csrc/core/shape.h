@@ -36,7 +36,8 @@ struct Problem {
     Accumulate accumulate = Accumulate::native;
     Family family = Family::row;
     AxisList kept;     // in output order; in the column family the last one is the column axis
-    AxisList reduced;  // row-major: the index of an element in its row runs over these, last axis fastest
+    AxisList reduced;  // row-major: the index of an element in its row runs over these, last axis fastest; in the order
+                       // of memory where that of elements is free
     int64_t outputs = 1;
     int64_t n = 1;         // elements reduced into one output
     int misalignment = 0;  // input address modulo 16

@@ -101,27 +101,6 @@ struct Block {
     }
 };
 
-// Reduced axes in the order of memory, as few as possible; expanded ones first.
-inline AxisList in_memory_order(AxisList list) {
-    for (int i = 1; i < list.count; ++i)
-        for (int j = i; j > 0; --j) {
-            Axis const outer = list.axis[j - 1], inner = list.axis[j];
-            if (outer.stride == 0 || (inner.stride != 0 && outer.stride >= inner.stride)) break;
-            list.axis[j - 1] = inner;
-            list.axis[j] = outer;
-        }
-    int count = 0;
-    for (int i = 0; i < list.count; ++i) {
-        Axis const next = list.axis[i];
-        if (count > 0 && list.axis[count - 1].stride == next.size * next.stride)
-            list.axis[count - 1] = {list.axis[count - 1].size * next.size, next.stride, 0};
-        else
-            list.axis[count++] = next;
-    }
-    list.count = count;
-    return list;
-}
-
 // A unit is one output of the row family, or a strip of at most kWidth outputs side by side.
 template <class Op>
 struct Integers {
@@ -135,7 +114,7 @@ struct Integers {
     int64_t strips;
 
     Integers(const Problem& p, const void* data)
-        : problem(p), in(static_cast<const E*>(data)), reduced(in_memory_order(p.reduced)), batch(p.kept) {
+        : problem(p), in(static_cast<const E*>(data)), reduced(p.reduced), batch(p.kept) {
         if (p.family == Family::column) columns = batch.axis[--batch.count];
         strips = ceil_div(columns.size, kWidth);
     }

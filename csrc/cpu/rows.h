@@ -96,8 +96,9 @@ struct Rows {
     }
 
     void run(const Results& out, int threads, const ParallelFor& parallel_for) const {
-        if (TransposedRows<Op>::fits(problem))
-            return TransposedRows<Op>(problem, in, threads).run(out, threads, parallel_for);
+        if constexpr (!Op::order_free || Op::indexed)  // the axes of others are in the order of memory
+            if (TransposedRows<Op>::fits(problem))
+                return TransposedRows<Op>(problem, in, threads).run(out, threads, parallel_for);
         int64_t const leaves = leaves_of(Family::row, int(sizeof(E)), problem.n);
         int64_t const bytes = problem.outputs * problem.n * int64_t(sizeof(E));
         Cut const cut(problem.outputs, leaves, bytes, threads);

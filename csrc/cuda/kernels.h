@@ -11,6 +11,7 @@ cudaError_t run_thread_row(const Problem& problem, const Plan& plan, const Buffe
 cudaError_t run_staged_row(const Problem& problem, const Plan& plan, const Buffers& buffers);
 cudaError_t run_warp_row(const Problem& problem, const Plan& plan, const Buffers& buffers);
 cudaError_t run_block_row(const Problem& problem, const Plan& plan, const Buffers& buffers);
+cudaError_t run_transposed_row(const Problem& problem, const Plan& plan, const Buffers& buffers);
 cudaError_t run_narrow_column(const Problem& problem, const Plan& plan, const Buffers& buffers);
 cudaError_t run_staged_column(const Problem& problem, const Plan& plan, const Buffers& buffers);
 cudaError_t run_thread_column(const Problem& problem, const Plan& plan, const Buffers& buffers);

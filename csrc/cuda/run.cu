@@ -12,6 +12,7 @@ cudaError_t run_sum(const Problem& problem, const Plan& plan, const Buffers& buf
         case Path::staged_row: return run_staged_row(problem, plan, buffers);
         case Path::warp_row: return run_warp_row(problem, plan, buffers);
         case Path::block_row: return run_block_row(problem, plan, buffers);
+        case Path::transposed_row: return run_transposed_row(problem, plan, buffers);
         case Path::narrow_column: return run_narrow_column(problem, plan, buffers);
         case Path::staged_column: return run_staged_column(problem, plan, buffers);
         case Path::thread_column: return run_thread_column(problem, plan, buffers);

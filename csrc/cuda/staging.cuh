@@ -15,6 +15,22 @@ __device__ __forceinline__ void copy_async(void* shared, const void* global) {
     *static_cast<uint4*>(shared) = load_vector(global);
 #endif
 }
+// The same of 4, 8 or 16 bytes, through the L1 if less than 16.
+template <int Bytes>
+__device__ __forceinline__ void copy_cell_async(void* shared, const void* global) {
+    if constexpr (Bytes == kVectorBytes) {
+        copy_async(shared, global);
+    } else {
+#if __CUDA_ARCH__ >= 800
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(unsigned(__cvta_generic_to_shared(shared))),
+                     "l"(global), "n"(Bytes)
+                     : "memory");
+#else
+        using Cell = std::conditional_t<Bytes == 8, unsigned long long, unsigned>;
+        *static_cast<Cell*>(shared) = load_element(static_cast<const Cell*>(global));
+#endif
+    }
+}
 __device__ __forceinline__ void commit_copies() {
 #if __CUDA_ARCH__ >= 800
     asm volatile("cp.async.commit_group;" ::: "memory");

@@ -15,7 +15,9 @@ inline std::vector<DeviceTraits> traits_of_all_devices() {
     std::vector<DeviceTraits> traits(c10::cuda::device_count());
     for (int device = 0; device < int(traits.size()); ++device) {
         int& sm_count = traits[device].sm_count;
+        int& shared_bytes = traits[device].shared_bytes;
         C10_CUDA_CHECK(cudaDeviceGetAttribute(&sm_count, cudaDevAttrMultiProcessorCount, device));
+        C10_CUDA_CHECK(cudaDeviceGetAttribute(&shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
     }
     return traits;
 }
