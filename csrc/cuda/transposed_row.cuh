@@ -3,7 +3,7 @@
 // Who owns what: block (tile, outer, row) owns the leaves that begin in a tile: some columns of memory, from one row of it to another.
 // It copies the tile to shared memory as it lies there, and with it the elements in which its last leaves end: rows below, which
 // are the first ones of the columns beside where memory ends, or of whole columns what follows in the row. Then a warp takes four
-// leaves at a time, eight lanes each.
+// leaves at a time, eight lanes each, side by side if columns begin alike.
 // The values of kTransposedGroup leaves are collected by the block of the last tile that they may begin in, and those of the groups
 // by the last block. If there are more leaves than boxes, launches follow each other, and each leaves its groups' letters to the last.
 // Valid: in thread 0. Moves: the input once, what is below tiles from the L2, one accumulator a leaf out and in.
@@ -41,12 +41,12 @@ struct TransposedArgs {
 // Four leaves by a warp: lane l has every eighth element of leaf l % 4, from element l / 4 on.
 inline constexpr int kLeavesOfWarp = 4, kLanesOfLeaf = kWarp / kLeavesOfWarp;
 
-// Positions of a leaf that are folded together, Each by a lane. Position p of a load stands for elements p + k * kLoad, which are added
-// first.
-template <class E, int Each>
+// Positions of a leaf that are folded together. Position p of a load stands for elements p + k * kLoad, which are added first.
+template <class E>
 struct LeafPositions {
     static constexpr int kLoad = kLanes * components<E>;
-    static constexpr int kChunk = Each * kLanesOfLeaf, kChunks = kLoad / kChunk;
+    static constexpr int kEach = 4;  // of a lane
+    static constexpr int kChunk = kEach * kLanesOfLeaf, kChunks = kLoad / kChunk;
 };
 
 // Sum i of a lane stands at position lane / 4 + 8 i. So lanes fold first; as long as a lane has several sums it keeps half of them.
@@ -76,20 +76,20 @@ __device__ __forceinline__ typename Op::acc fold_positions(typename Op::acc (&su
 }
 
 // The value of a lane's leaf, in each of its lanes. read(first, x) gets elements first, first + 8, ... behind the lane's first one.
-template <class Op, int Each, class Read>
+template <class Op, class Read>
 __device__ __forceinline__ typename Op::acc value_of_leaf(Read read) {
     using E = typename Op::element;
-    using Of = LeafPositions<E, Each>;
+    using Of = LeafPositions<E>;
     constexpr int kLevels = ceil_log2(Of::kChunks);
     BinaryCounter<typename Op::acc, Op, kLevels> counter;
-#pragma unroll(Each < 8 ? 2 : 1)  // not all, for the instruction cache
+#pragma unroll 2  // not all, for the instruction cache
     for (int chunk = 0; chunk < Of::kChunks; ++chunk) {
-        E x[kLoads][Each];
+        E x[kLoads][Of::kEach];
 #pragma unroll
         for (int k = 0; k < kLoads; ++k) read(chunk * Of::kChunk + k * Of::kLoad, x[k]);
-        typename Op::acc sum[Each];
+        typename Op::acc sum[Of::kEach];
 #pragma unroll
-        for (int j = 0; j < Each; ++j) {
+        for (int j = 0; j < Of::kEach; ++j) {
             sum[j] = Op::load(x[0][j]);
 #pragma unroll
             for (int k = 1; k < kLoads; ++k) sum[j] = Op::combine(sum[j], Op::load(x[k][j]));
@@ -115,9 +115,7 @@ __device__ __forceinline__ E no_element() {
 
 template <class E>
 struct TransposedTile {
-    static constexpr int kLeaf = row_leaf_elements(int(sizeof(E)));
-    static constexpr int kEach = sizeof(E) <= 4 ? 8 : 4;  // elements that a lane reads at once
-    static constexpr int kFew = 4;                        // where they may be in several columns
+    static constexpr int kLeaf = row_leaf_elements(int(sizeof(E))), kEach = LeafPositions<E>::kEach;
     const TransposedArgs& args;
     const E* row;    // element 0 of the row
     const E* first;  // of the tile, in memory
@@ -144,7 +142,7 @@ struct TransposedTile {
     }
     __device__ __forceinline__ int64_t end_of_columns() const { return (column + width) * args.rows; }
 
-    // Whether leaves that have letters in this launch may begin in its columns.
+    // Or at least columns that have.
     __device__ __forceinline__ bool has_leaves_of_launch() const {
         int64_t const begin = int64_t(args.first_leaf) * kLeaf, behind = begin + int64_t(args.boxes) * kLeaf;
         return end_of_columns() > begin && column * args.rows < behind;
@@ -156,7 +154,7 @@ struct TransposedTile {
     }
     __device__ __forceinline__ E* tail() const { return cells + args.depth * args.width; }
 
-    // Rows of memory from `from` on to rows [begin, end) of the tile. A thread's rows are a multiple of 8 from each other.
+    // Rows of memory from `from` on to rows [begin, end) of the tile.
     template <int Bytes>
     __device__ __forceinline__ void copy_rows(const E* from, int begin, int end) const {
         constexpr int kElements = Bytes / int(sizeof(E));
@@ -165,12 +163,10 @@ struct TransposedTile {
 #pragma unroll 1
         for (int c = x * kElements; c < width; c += across * kElements) {
             const E* source = from + c + y * args.pitch;
-            E* to = cells + at(begin + y, c);
 #pragma unroll 4
             for (int r = begin + y; r < end; r += down) {
-                copy_cell_async<Bytes>(to, source);
+                copy_cell_async<Bytes>(cells + at(r, c), source);
                 source += down * args.pitch;
-                to += down * args.width;
             }
         }
     }
@@ -219,53 +215,30 @@ struct TransposedTile {
     // The value of the lane's leaf, which begins in row r of column c, all of it in that column.
     template <class Op>
     __device__ __forceinline__ typename Op::acc value_in_column(int r, int c) const {
-        int const lane = int(threadIdx.x) % kWarp / kLeavesOfWarp, step = args.width;
+        int const lane = int(threadIdx.x) % kWarp / kLeavesOfWarp, pitch = args.width;
         const E* const start = cells + at(r + lane, c);  // whose other rows are a multiple of 8 away
-        return widen<Op>(value_of_leaf<InLeaf<Op>, kEach>([&](int first, E(&x)[kEach]) {
-            const E* const from = start + first * step;
+        return widen<Op>(value_of_leaf<InLeaf<Op>>([&](int first, E(&x)[kEach]) {
 #pragma unroll
-            for (int j = 0; j < kEach; ++j) x[j] = from[j * kLanesOfLeaf * step];
+            for (int j = 0; j < kEach; ++j) x[j] = start[(first + j * kLanesOfLeaf) * pitch];
         }));
     }
-    // The same of one that may go on in the column beside.
+    // The same of one that may go on in the columns beside. Of whole columns, r is counted from the first of them, and c is 0. What a
+    // lane reads at once is in two columns at most.
     template <class Op>
-    __device__ __forceinline__ typename Op::acc value_in_two_columns(int r, int c) const {
-        int const own = r + int(threadIdx.x) % kWarp / kLeavesOfWarp, limit = is_whole ? args.rows : there;
-        bool const next_in_tail = c + 1 >= width;
-        int const left = limit - own, step = args.width, step_beside = next_in_tail ? 1 : step;
-        const E* const here = cells + at(own, c);
-        const E* const beside = next_in_tail ? tail() - left : cells + at(is_whole ? -left : own, c + 1);
-        return widen<Op>(value_of_leaf<InLeaf<Op>, kEach>([&](int first, E(&x)[kEach]) {
-            bool const begins_here = first < left, ends_here = first + (kEach - 1) * kLanesOfLeaf < left;
-            if (__any_sync(kFullWarp, begins_here != ends_here)) {
-#pragma unroll
-                for (int j = 0; j < kEach; ++j) {
-                    int const i = first + j * kLanesOfLeaf;
-                    x[j] = *(i < left ? here + i * step : beside + i * step_beside);
-                }
-            } else {
-                int const own_step = begins_here ? step : step_beside;
-                const E* const from = (begins_here ? here : beside) + first * own_step;
-#pragma unroll
-                for (int j = 0; j < kEach; ++j) x[j] = from[j * kLanesOfLeaf * own_step];
-            }
-        }));
-    }
-    // The same of one in any number of whole columns, that begins r elements into the tile. What a lane reads at once is in two columns at
-    // most.
-    template <class Op>
-    __device__ __forceinline__ typename Op::acc value_in_columns(int r) const {
+    __device__ __forceinline__ typename Op::acc value_across(int r, int c) const {
         int const lane = int(threadIdx.x) % kWarp / kLeavesOfWarp, step = kLanesOfLeaf * args.width;
-        return widen<Op>(value_of_leaf<InLeaf<Op>, kFew>([&](int first, E(&x)[kFew]) {
-            int const e = r + lane + first, c = int(args.by_rows.divide(unsigned(e))), own = e - c * args.rows;
-            int const last = args.depth * args.width + (e - width * args.rows);  // in the tail
-            bool const in_tail = c >= width, next_in_tail = c + 1 >= width;
-            int const left_here = in_tail ? kLeaf : args.rows - own;
-            const E* const here = cells + (in_tail ? last : at(own, c));
-            const E* const beside = cells + (next_in_tail ? last : at(own - args.rows, c + 1));
+        int const limit = is_whole ? args.rows : there, behind = is_whole ? width * limit : limit;
+        return widen<Op>(value_of_leaf<InLeaf<Op>>([&](int first, E(&x)[kEach]) {
+            int const e = r + lane + first, over = is_whole ? int(args.by_rows.divide(unsigned(e))) : e >= limit;
+            int const own = is_whole ? e - over * limit : e, column_of = c + over;
+            int const last = args.depth * args.width + (e - behind);  // in the tail
+            bool const in_tail = column_of >= width, next_in_tail = column_of + 1 >= width;
+            int const left_here = in_tail || (over > 0 && !is_whole) ? kLeaf : limit - own;
+            const E* const here = cells + (in_tail ? last : at(own, column_of));
+            const E* const beside = cells + (next_in_tail ? last : at(is_whole ? own - limit : own, column_of + 1));
             int const step_here = in_tail ? kLanesOfLeaf : step, step_beside = next_in_tail ? kLanesOfLeaf : step;
 #pragma unroll
-            for (int j = 0; j < kFew; ++j)
+            for (int j = 0; j < kEach; ++j)
                 x[j] = *(j * kLanesOfLeaf < left_here ? here + j * step_here : beside + j * step_beside);
         }));
     }
@@ -282,7 +255,7 @@ struct TransposedTile {
 #pragma unroll 1
             for (int i = warp; i < stride; i += warps) {
                 int const mine = min(i + of_warp * stride, count - 1);
-                auto const value = value_in_columns<Op>(int((leaf + mine) * kLeaf - begin));
+                auto const value = value_across<Op>(int((leaf + mine) * kLeaf - begin), 0);
                 if (i + of_warp * stride < count) give(leaf + mine, value);
             }
             return;
@@ -298,7 +271,8 @@ struct TransposedTile {
             bool const is_here = own < width && r < starts;
             int const from = is_here ? r : 0;
             auto const value = __all_sync(kFullWarp, from + kLeaf <= there) ? value_in_column<Op>(from, c)
-                                                                            : value_in_two_columns<Op>(from, c);
+                               : is_whole                                   ? value_across<Op>(c * args.rows + from, 0)
+                                                                            : value_across<Op>(from, c);
             if (is_here) give(leaf, value);
         }
     }
@@ -380,8 +354,7 @@ cudaError_t launch_transposed_row(const Problem& p, const Plan& plan, const Buff
     args.depth = plan.tile_rows;
     args.cell_columns = plan.vector_columns;
     args.parts = int(ceil_div(rows.size, args.starts));
-    args.across_log2 =
-        std::min(ceil_log2(ceil_div(args.width, args.cell_columns)), ceil_log2(plan.threads / kLanesOfLeaf));
+    args.across_log2 = std::min(ceil_log2(ceil_div(args.width, args.cell_columns)), ceil_log2(plan.threads));
     args.by_parts = Divisor::of(args.parts);
     args.by_rows = Divisor::of(rows.size);
     args.by_columns = Divisor::of(columns.size);
