@@ -22,6 +22,10 @@ ACCUMULATE = [None, "compensated", "double"]
 # The constants of the tree, written down a second time on purpose: a change to core/tree.h must fail here.
 LANES, LOADS, VECTOR_BYTES, COLUMN_LEAF_ROWS = 32, 4, 16, 8
 
+# What Geometry.path (core/plan.h) takes to force a path: one more than its place in Path.
+SHORT_ROW, WARP_ROW, BLOCK_ROW, COLUMN, NARROW_COLUMN, STAGED_ROW, TINY_ROW = 2, 3, 4, 5, 6, 7, 8
+THREAD_COLUMN, BATCH_COLUMN, THREAD_ROW, STAGED_COLUMN, TRANSPOSED_ROW = 9, 10, 11, 12, 13
+
 
 def components(dtype):
     return VECTOR_BYTES // dtype.itemsize

@@ -17,18 +17,18 @@ import torch
 
 import torch_reduce
 from tests import common, read_checker
+from tests.common import (
+    BLOCK_ROW,
+    COLUMN,
+    SHORT_ROW,
+    STAGED_COLUMN,
+    STAGED_ROW,
+    THREAD_COLUMN,
+    TRANSPOSED_ROW,
+    WARP_ROW,
+)
 from tests.family import FAMILY, results
 
-SHORT_ROW, WARP_ROW, BLOCK_ROW, COLUMN, STAGED_ROW, THREAD_COLUMN, STAGED_COLUMN, TRANSPOSED_ROW = (
-    2,
-    3,
-    4,
-    5,
-    7,
-    9,
-    12,
-    13,
-)
 ROW_PATHS = {"short_row", "warp_row", "block_row", "staged_row", "tiny_row", "thread_row", "transposed_row"}
 PATHS = ROW_PATHS | {"column", "narrow_column", "thread_column", "batch_column", "staged_column"}
 LOADERS = {"vector", "unaligned", "gather", "nested", "strided"}

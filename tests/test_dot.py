@@ -9,14 +9,13 @@ import torch
 
 import torch_reduce
 from tests import common, reference_tree
-from tests.common import FLOATING, REAL, assert_same_bits, name, tensors_of
+from tests.common import BLOCK_ROW, FLOATING, REAL, SHORT_ROW, WARP_ROW, assert_same_bits, name, tensors_of
 
 vecdot = torch.ops.gpureduce.vecdot
 dot = torch.ops.gpureduce.dot
 real = pytest.mark.parametrize("dtype", REAL, ids=name)
 floating = pytest.mark.parametrize("dtype", FLOATING, ids=name)
 MODES = [None, "compensated", "double"]
-SHORT_ROW, WARP_ROW, BLOCK_ROW, COLUMN = 2, 3, 4, 5
 
 
 # --- the tree again, from its description -----------------------------------------------------------------------------

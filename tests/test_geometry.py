@@ -6,10 +6,29 @@ import pytest
 import torch
 
 from tests import common
-from tests.common import assert_same_bits, name, op
+from tests.common import BLOCK_ROW, COLUMN, SHORT_ROW, WARP_ROW, assert_same_bits, name, op
 
-SHORT_ROW, WARP_ROW, BLOCK_ROW, COLUMN = 2, 3, 4, 5
 TREE_KEYS = ("family", "n", "outputs", "leaf_elements", "leaves", "depth", "tree_version", "in", "out", "accumulate")
+
+
+@pytest.mark.parametrize(
+    "path, shape, dim, dtype",
+    [
+        ("SHORT_ROW", (100, 17), 1, torch.float32),
+        ("WARP_ROW", (100, 3000), 1, torch.float32),
+        ("BLOCK_ROW", (100, 3000), 1, torch.float32),
+        ("COLUMN", (3, 5000), 0, torch.float32),
+        ("STAGED_ROW", (1000, 301), 1, torch.float32),
+        ("THREAD_COLUMN", (3, 5000), 0, torch.float32),
+        ("STAGED_COLUMN", (300, 201), 0, torch.bfloat16),
+        ("TRANSPOSED_ROW", (300, 96), None, torch.float32),
+    ],
+)
+def test_numbers_of_paths(geometry, path, shape, dim, dtype):
+    """Those that tests force."""
+    x = torch.empty(shape, dtype=dtype, device="meta")
+    geometry(path=getattr(common, path))
+    assert common.description(x.t() if dim is None else x, dim)["path"] == path.lower()
 
 
 def test_the_tree_is_the_same_for_every_device():

@@ -6,10 +6,8 @@ import pytest
 import torch
 
 from tests import common
-from tests.common import assert_same_bits, name, op
-from tests.test_geometry_threads import COLUMN, path
-
-STAGED_COLUMN = 12
+from tests.common import COLUMN, STAGED_COLUMN, assert_same_bits, name, op
+from tests.test_geometry_threads import path
 
 
 def odd_columns(dtype):

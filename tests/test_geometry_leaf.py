@@ -6,9 +6,7 @@ import pytest
 import torch
 
 from tests import common
-from tests.common import assert_same_bits, name, op
-
-SHORT_ROW, WARP_ROW, BLOCK_ROW, STAGED_ROW = 2, 3, 4, 7
+from tests.common import BLOCK_ROW, SHORT_ROW, STAGED_ROW, WARP_ROW, assert_same_bits, name, op
 
 
 def lengths_of_a_leaf(dtype, step):

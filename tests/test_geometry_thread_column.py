@@ -6,9 +6,8 @@ import pytest
 import torch
 
 from tests import common
-from tests.common import assert_same_bits, name, op
+from tests.common import COLUMN, THREAD_COLUMN, assert_same_bits, name, op
 
-COLUMN, THREAD_COLUMN = 5, 9
 ROWS = (2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 25, 40, 63, 64, 65, 100, 127, 128)
 
 

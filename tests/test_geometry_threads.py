@@ -6,9 +6,7 @@ import pytest
 import torch
 
 from tests import common
-from tests.common import assert_same_bits, name, op
-
-COLUMN, SHORT_ROW = 5, 2
+from tests.common import COLUMN, SHORT_ROW, assert_same_bits, name, op
 
 
 def path(shape, dim, dtype=torch.float32, offset=0, pitch=None):

@@ -7,11 +7,10 @@ import pytest
 import torch
 
 from tests import common
-from tests.common import FLOATING, INTEGER, assert_same_bits, name, op
+from tests.common import BLOCK_ROW, FLOATING, INTEGER, TRANSPOSED_ROW, assert_same_bits, name, op
 from tests.family import FAMILY, results
 
 MEMBERS = [member for member in FAMILY if torch.float32 not in member.composed]
-TRANSPOSED_ROW, BLOCK_ROW = 13, 4
 
 
 def plan(shape, dtype=torch.float32, dim=None, view=lambda t: t.transpose(-1, -2), **options):
