@@ -1,7 +1,12 @@
 """Rows that go down the columns of memory: which are read as tiles, and tiles of any kind give the same bits."""
 
 import itertools
+import json
 import math
+import pathlib
+import shutil
+import subprocess
+import tempfile
 
 import pytest
 import torch
@@ -9,6 +14,7 @@ import torch
 from tests import common
 from tests.common import BLOCK_ROW, FLOATING, INTEGER, TRANSPOSED_ROW, assert_same_bits, name, op
 from tests.family import FAMILY, results
+from tests.test_elementary import COMPILER
 
 MEMBERS = [member for member in FAMILY if torch.float32 not in member.composed]
 
@@ -49,6 +55,23 @@ def test_a_tile_fits_what_a_block_can_have():
         found = plan((rows, columns), dtype)
         if found["path"] == "transposed_row":
             assert found["shared_bytes"] <= 112 << 10, (rows, columns, dtype)
+
+
+def test_a_tile_fits_every_device():
+    """Beside what its kernel has for folding: with 64 KB a block, 99, 163 and 227."""
+    if shutil.which(COMPILER[0]) is None:
+        pytest.skip(f"no C++ compiler: {COMPILER[0]} is not found")
+    core = common.ROOT / "csrc/core"
+    with tempfile.TemporaryDirectory() as folder:
+        program = pathlib.Path(folder, "plans")
+        sources = [common.ROOT / "tests/cpp/plans.cpp", core / "shape.cpp", *core.glob("plan*.cpp")]
+        build = [*COMPILER, "-std=c++20", "-O1", *map(str, sources), "-o", str(program)]
+        compiled = subprocess.run(build, capture_output=True, text=True, timeout=240)
+        assert compiled.returncode == 0, compiled.stderr
+        found = json.loads(subprocess.run([program], capture_output=True, text=True, timeout=60, check=True).stdout)
+    assert len(found) == 4
+    for device in found:
+        assert device["plans"] > 500 and device["most"] <= device["limit"], device
 
 
 @pytest.mark.parametrize("dtype", INTEGER, ids=name)

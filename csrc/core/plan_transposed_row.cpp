@@ -68,7 +68,8 @@ bool plan_transposed_row(Plan& plan, const Problem& p, const DeviceTraits& devic
     int64_t const outers = p.n / (task.rows * task.columns), pack = components_of(element_bytes);
     int64_t const all = std::max(pack, next_power_of_two(task.columns));
     int64_t const least = std::min(2 * pack, all), narrow = std::min<int64_t>({16, 64 / element_bytes, all});
-    int64_t const most_bytes = std::min<int64_t>(kTileBytes, device.shared_bytes);
+    int64_t const folding = kWarp * acc.bytes;  // beside the tile
+    int64_t const most_bytes = std::min<int64_t>(kTileBytes, device.shared_bytes - folding);
     auto const fits = [&](int64_t width, int64_t rows) { return task.rows_that_fit(width, most_bytes) >= rows; };
     bool const side_by_side = task.rows % task.leaf == 0, whole = !side_by_side && fits(least, task.rows);
     int64_t const needed = whole ? task.rows : task.leaf;
@@ -99,7 +100,7 @@ bool plan_transposed_row(Plan& plan, const Problem& p, const DeviceTraits& devic
     plan.tile_starts = int(starts);
     plan.shared_bytes = int((depth * width + task.leaf) * element_bytes);
     plan.grid_x = strips() * ceil_div(task.rows, starts);
-    if (groups > kMostGroups || at_once < 1 || plan.grid_x >= kNarrowIndex || plan.shared_bytes > device.shared_bytes)
+    if (groups > kMostGroups || at_once < 1 || plan.grid_x >= kNarrowIndex || plan.shared_bytes > most_bytes)
         return false;
     plan.path = Path::transposed_row;
     plan.loader = Loader::strided;

@@ -3,7 +3,7 @@
 // Who owns what: block (tile, outer, row) owns the leaves that begin in a tile: some columns of memory, from one row of it to another.
 // It copies the tile to shared memory as it lies there, and with it the elements in which its last leaves end: rows below, which
 // are the first ones of the columns beside where memory ends, or of whole columns what follows in the row. Then a warp takes four
-// leaves at a time, eight lanes each, side by side if columns begin alike.
+// leaves at a time, eight lanes each.
 // The values of kTransposedGroup leaves are collected by the block of the last tile that they may begin in, and those of the groups
 // by the last block. If there are more leaves than boxes, launches follow each other, and each leaves its groups' letters to the last.
 // Valid: in thread 0. Moves: the input once, what is below tiles from the L2, one accumulator a leaf out and in.
@@ -142,7 +142,7 @@ struct TransposedTile {
     }
     __device__ __forceinline__ int64_t end_of_columns() const { return (column + width) * args.rows; }
 
-    // Or at least columns that have.
+    // Whether leaves that have letters in this launch may begin in its columns.
     __device__ __forceinline__ bool has_leaves_of_launch() const {
         int64_t const begin = int64_t(args.first_leaf) * kLeaf, behind = begin + int64_t(args.boxes) * kLeaf;
         return end_of_columns() > begin && column * args.rows < behind;
